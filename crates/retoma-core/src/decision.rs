@@ -1,0 +1,142 @@
+//! The decision: what `decide` answers and the store commits in one transaction (C3).
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::event::OrderRef;
+use crate::ids::{ContactId, ConversationId, EventId, TaskId};
+use crate::send_check::Reason;
+use crate::state::{Contact, ContactView, Conversation};
+use crate::task::{MessageClass, Task, TaskStatus};
+
+/// What happens to a contact because of one event, or of one burst of messages.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Decision {
+    /// The events that this decision consumes, with their outcome.
+    pub events: Vec<EventOutcome>,
+    /// The contact after it; `None` where there is no contact (the event is only recorded).
+    pub contact: Option<Contact>,
+    /// Conversations after it: changed and new ones, whole.
+    pub conversations: Vec<Conversation>,
+    /// Rows for the transition log, in order.
+    pub transitions: Vec<Transition>,
+    /// Waiting tasks to close. Applied before `new_tasks`.
+    pub close: Vec<Close>,
+    /// Tasks to add. An id that was ever claimed before adds nothing.
+    pub new_tasks: Vec<Task>,
+    /// Touches handed to delivery.
+    pub handed: Vec<TaskId>,
+}
+
+/// How an event ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct EventOutcome {
+    /// Which event.
+    pub event: EventId,
+    /// Whether it was decided; otherwise it was ignored, for `reason`.
+    pub decided: bool,
+    /// One line for people: `NOVO -> ENGAJADO (boas_vindas)`.
+    pub result: String,
+    /// A code where nothing moved: `no_transition`, `late_fact`, `stale_deadline`, `no_contact`.
+    pub reason: Option<String>,
+}
+
+/// A row of the append-only transition log (C14).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Transition {
+    /// Whose.
+    pub contact: ContactId,
+    /// Which cycle.
+    pub conversation: ConversationId,
+    /// State before.
+    pub from: String,
+    /// The flow's word for the event that the table was asked for first (`pediu_preco`).
+    pub event: String,
+    /// The word whose row was taken, where it is another one (`msg_recebida`).
+    pub taken_as: Option<String>,
+    /// State after; the same as `from` where nothing moved.
+    pub to: String,
+    /// `no_transition`, `late_fact`, ... where the table had no row.
+    pub reason: Option<String>,
+    /// Actions of the row (`boas_vindas`).
+    pub actions: Vec<String>,
+    /// The classifier rule that hit, for messages.
+    pub rule: Option<String>,
+    /// The event that caused it (the last one of a burst).
+    pub event_id: EventId,
+    /// When it was decided.
+    pub at: Timestamp,
+}
+
+/// Which waiting tasks to close.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Close {
+    /// Where to look.
+    pub scope: CloseScope,
+    /// Classes that stay (`receipt` on payment).
+    pub except: Vec<MessageClass>,
+    /// The code written into the tasks.
+    pub reason: Reason,
+}
+
+/// The reach of a [`Close`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum CloseScope {
+    /// These tasks.
+    Tasks(Vec<TaskId>),
+    /// Every task of a cycle.
+    Conversation(ConversationId),
+    /// Every task of a contact.
+    Contact(ContactId),
+    /// Every receipt-class and other task of one order (a refund takes back the delivery, too).
+    Order(ContactId, OrderRef),
+}
+
+impl Close {
+    /// Whether this close concerns the task.
+    pub fn concerns(&self, task: &Task) -> bool {
+        let in_scope = match &self.scope {
+            CloseScope::Tasks(ids) => ids.contains(&task.id),
+            CloseScope::Conversation(id) => task.conversation == Some(*id),
+            CloseScope::Contact(id) => task.contact == *id,
+            CloseScope::Order(id, order) => task.contact == *id && task.reference.order.as_ref() == Some(order),
+        };
+        in_scope && !self.except.contains(&task.class)
+    }
+}
+
+impl Decision {
+    /// Folds the decision into the view: the definition of what every store must do when it commits one. The only thing
+    /// it cannot know is whether a task's id was claimed long ago; the store skips those.
+    pub fn apply(&self, view: &mut ContactView, now: Timestamp) {
+        if let Some(contact) = &self.contact {
+            view.contact = contact.clone();
+        }
+        for task in &mut view.tasks {
+            let Some(close) = self.close.iter().find(|close| close.concerns(task)) else { continue };
+            if task.status.is_waiting() {
+                task.status = TaskStatus::Cancelled;
+                task.reason = Some(close.reason);
+                task.updated_at = now;
+            } else if !task.status.is_final() {
+                task.cancel_reason.get_or_insert(close.reason);
+            }
+        }
+        for new in &self.conversations {
+            match view.conversations.iter_mut().find(|old| old.id == new.id) {
+                Some(old) => *old = new.clone(),
+                None => view.conversations.push(new.clone()),
+            }
+        }
+        view.conversations.retain(|conversation| !conversation.closed);
+        for new in &self.new_tasks {
+            if !view.tasks.iter().any(|old| old.id == new.id) {
+                view.tasks.push(new.clone());
+            }
+        }
+        for task in view.tasks.iter_mut().filter(|task| self.handed.contains(&task.id)) {
+            task.handed = true;
+        }
+        view.undecided.retain(|event| !self.events.iter().any(|outcome| outcome.event == event.id));
+    }
+}

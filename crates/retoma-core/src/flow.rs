@@ -1,0 +1,183 @@
+//! A flow: states, transitions, deadlines, actions and cadences, as data (C1).
+//!
+//! [`Flow`] is the checked form that [`decide`](crate::decide::decide) runs on: every name in it resolves. It comes from a
+//! YAML file through `Flow::parse` (module `parse`), which reports what is wrong with line and fix; `check` finds
+//! what parses but cannot be meant.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::classify::Classifier;
+use crate::event::EventKind;
+use crate::ids::FlowName;
+use crate::task::{MessageClass, OnAmbiguous};
+
+/// A checked flow.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Its name.
+    pub name: FlowName,
+    /// Its version; a conversation records the one it was decided with.
+    pub version: u32,
+    /// The zone used where a contact has none of its own.
+    pub timezone: jiff::tz::TimeZone,
+    /// The words of this flow for canonical types: `pix_gerado` is `pix.created`.
+    pub words: BTreeMap<String, EventKind>,
+    /// How bursts of messages are joined.
+    pub debounce: Debounce,
+    /// Rules that turn text into words.
+    pub classifier: Classifier,
+    /// When reminders may leave.
+    pub calendar: Calendar,
+    /// How many may leave.
+    pub limits: Limits,
+    /// States by word.
+    pub states: BTreeMap<String, State>,
+    /// The state of a new cycle.
+    pub initial: String,
+    /// Rows tried before the table, in file order.
+    pub globals: Vec<Row>,
+    /// The table, in file order; the first row that matches wins.
+    pub transitions: Vec<Row>,
+    /// Cadences by name.
+    pub cadences: BTreeMap<String, Cadence>,
+    /// Messages by name.
+    pub messages: BTreeMap<String, Message>,
+    /// Scenarios written in the file.
+    pub tests: Vec<crate::scenario::Scenario>,
+}
+
+/// How a burst of messages from one contact becomes one decision (C7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Debounce {
+    /// Silence that ends a burst.
+    pub quiet: Duration,
+    /// The longest a burst may last.
+    pub max_wait: Duration,
+}
+
+/// A state.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct State {
+    /// Own deadline: after this long, plus a jitter drawn once, `timeout` is emitted. `None`: the clock of a running
+    /// cadence, or no clock at all.
+    pub timeout: Option<Timeout>,
+    /// A final state needs no way out.
+    pub is_final: bool,
+}
+
+/// A state's own deadline (C5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeout {
+    /// How long after the last transition.
+    pub after: Duration,
+    /// Up to how much is added, drawn once from the conversation and its version.
+    pub jitter: Duration,
+}
+
+/// A row of the table, or a global.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// States it applies in; empty means any (globals).
+    pub from: Vec<String>,
+    /// States it does not apply in (globals).
+    pub except: Vec<String>,
+    /// The word it answers.
+    pub event: String,
+    /// The state after; `None` stays.
+    pub to: Option<String>,
+    /// What to do, in order.
+    pub actions: Vec<Action>,
+}
+
+/// An item of `do:` (C13).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send a message. In a row that also starts a cadence it stands for that cadence's first touch; in a `timeout` row
+    /// of a state run by a cadence it names the touch that fell due.
+    Send(String),
+    /// Call an HTTP channel with the conversation.
+    Call(String),
+    /// Tell a person.
+    Notify(String),
+    /// Arm a cadence.
+    StartCadence(String),
+    /// Close the unsent touches of a cadence.
+    CancelCadence(String),
+}
+
+/// A "régua": touches at fixed times after an anchor (D2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cadence {
+    /// What task ids start with (`pix`); the cadence's name where the file gives none.
+    pub prefix: String,
+    /// For flows without states: the type that arms it.
+    pub starts_with: Option<EventKind>,
+    /// States it lives in; leaving them closes what is unsent. Empty: every state.
+    pub runs_in: Vec<String>,
+    /// Types that close it in any state (C4).
+    pub cancel_on: Vec<EventKind>,
+    /// After the last touch, the silence before `regua_esgotada` (D8).
+    pub grace: Duration,
+    /// Silence kept after the contact wrote (D5).
+    pub wait_after_inbound: Duration,
+    /// The least time between two reminders.
+    pub min_gap: Duration,
+    /// Touches, in order of time.
+    pub touches: Vec<Touch>,
+}
+
+/// One touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Its id within the cadence (`t15`).
+    pub id: String,
+    /// How long after the anchor.
+    pub at: Duration,
+    /// Up to how much is added, drawn once from the task id.
+    pub jitter: Duration,
+    /// How late it may leave.
+    pub max_late: Duration,
+    /// The message it sends.
+    pub send: String,
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// What it is for.
+    pub class: MessageClass,
+    /// A minijinja template over `contact.*`, `offer.*`, `order.*`, `pix.*`, `checkout.*`, `previous.*`.
+    pub text: String,
+    /// What happens if its outcome stays unknown; `None` asks the channel, then the class.
+    pub on_ambiguous: Option<OnAmbiguous>,
+}
+
+/// When reminders may leave (D5): quiet hours, and weekdays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calendar {
+    /// Allowed local hours by weekday, Monday first; each a list of `[start, end)` in minutes of the day.
+    pub allowed: [Vec<(u16, u16)>; 7],
+    /// Deferred sends do not all leave at the first minute.
+    pub release_spread: Duration,
+}
+
+/// Caps (D5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// At most `max` reminders in any rolling `per`.
+    pub frequency: Vec<Frequency>,
+    /// At most this many automatic messages since the contact's last one.
+    pub unanswered_automatic: u32,
+    /// Whether what was paid is still delivered after an opt-out (C12).
+    pub receipts_after_opt_out: bool,
+}
+
+/// One rolling cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frequency {
+    /// How many.
+    pub max: u32,
+    /// In which window.
+    pub per: Duration,
+}

@@ -1,0 +1,23 @@
+//! The pure domain of Retoma: plain data in, plain data out.
+//!
+//! **Execution model.** There is none: no thread, no clock, no random source, no I/O, no async, no logging. Whoever needs
+//! the time passes it in. Jitter is derived from ids, so that replaying history gives the stored state.
+//!
+//! **Start reading** at [`decide`](decide::decide) (an event and a contact become a [`Decision`](decision::Decision)), then
+//! [`check`](send_check::check) (whether a promised message may leave now). The words are in [`event`], [`state`] and
+//! [`task`]; what sellers write is a [`flow`].
+//!
+//! **Not here:** SQL, HTTP, provider names beyond test data, and anything that waits.
+
+pub mod classify;
+pub mod decision;
+pub mod event;
+pub mod flow;
+pub mod identity;
+pub mod ids;
+pub mod keys;
+pub mod outcome;
+pub mod scenario;
+pub mod send_check;
+pub mod state;
+pub mod task;

@@ -1,0 +1,120 @@
+//! From a message to a request, and from its answer to an outcome.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use retoma_core::identity::Identity;
+use retoma_core::ids::{ChannelName, TaskId, Tenant};
+use retoma_core::outcome::AttemptEnd;
+use retoma_core::task::OnAmbiguous;
+
+use crate::inbound::Secret;
+
+/// A configured channel, ready to use.
+#[derive(Debug)]
+pub struct Channel {
+    /// Its name (`[channels.NAME]`).
+    pub name: ChannelName,
+    /// Whose.
+    pub tenant: Tenant,
+    /// What it speaks.
+    pub kind: ChannelKind,
+    /// Overrides the class's policy, if set.
+    pub on_ambiguous: Option<OnAmbiguous>,
+    /// Longest time from first byte to answer.
+    pub deadline: Duration,
+    /// Most requests under way at once.
+    pub concurrency: usize,
+}
+
+/// What a channel speaks.
+#[derive(Debug)]
+pub enum ChannelKind {
+    /// Evolution API v2.
+    Evolution {
+        /// `http://host:port`, without a slash at the end.
+        base_url: String,
+        /// The instance.
+        instance: String,
+        /// The `apikey` header.
+        api_key: Secret,
+    },
+    /// A signed POST to any URL (Standard Webhooks).
+    Http {
+        /// Where.
+        url: String,
+        /// The signing key.
+        secret: Option<Secret>,
+    },
+}
+
+/// A message to be sent.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// The task; the stable id of the request.
+    pub task: &'a TaskId,
+    /// The attempt's number.
+    pub attempt: u32,
+    /// Addresses of the contact.
+    pub identities: &'a [Identity],
+    /// The rendered text.
+    pub text: &'a str,
+    /// The message's name in the flow.
+    pub message: &'a str,
+    /// Template values, for `http` channels.
+    pub vars: &'a std::collections::BTreeMap<String, String>,
+    /// Seconds since 1970 of this attempt, for signatures.
+    pub unix_seconds: i64,
+}
+
+/// A request, ready to be written.
+#[derive(Clone, Debug)]
+pub struct WireRequest {
+    /// Absolute `http` or `https` URL. Always POST.
+    pub url: String,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: Bytes,
+}
+
+/// What became of a request, with the phase of a failure known.
+#[derive(Clone, Debug)]
+pub enum WireEnd {
+    /// No byte of the request was written.
+    NotWritten {
+        /// `refused`, `dns`, `tls`, `timeout`, `address refused`, ...
+        what: String,
+    },
+    /// Some byte may have been written, and no full answer came.
+    NoAnswer {
+        /// `timeout`, `reset`, ...
+        what: String,
+    },
+    /// An answer.
+    Answer {
+        /// Status.
+        status: u16,
+        /// Headers.
+        headers: HeaderMap,
+        /// At most 64 KiB of the body.
+        body: Bytes,
+    },
+}
+
+/// Why no request could be made of a message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotWrite {
+    /// The contact has no address that this channel can write to.
+    #[error("no phone or WhatsApp id to write to")]
+    NoAddress,
+}
+
+/// What both directions of a channel's provider offer the deliverer. Implemented in each provider's `outbound.rs`.
+pub trait Outbound {
+    /// Makes the request.
+    fn request(&self, message: &Outgoing<'_>) -> Result<WireRequest, CannotWrite>;
+    /// Reads what became of it.
+    fn judge(&self, end: &WireEnd) -> AttemptEnd;
+}

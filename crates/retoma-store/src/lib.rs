@@ -1,0 +1,255 @@
+//! The Store contract: the verbs of Retoma's protocol, in batches, with their promises.
+//!
+//! **Execution model.** Every verb takes a whole batch and is one transaction: all of it is on synced storage when the
+//! future resolves to `Ok`, or none of it is. A store may join several verbs that wait at the same time into one commit
+//! (natural group commit); callers cannot tell. Verbs may be called from any task; cancelling the future does not cancel
+//! the work.
+//!
+//! **Who may write what** (DESIGN.md, "One writer per contact"). *Facts* (`append_events`, receipts, attempt results, gate
+//! calls, operator commands) are inserts and merges by anybody. *Decisions* name the owner's epoch. *Task status* moves
+//! by compare-and-set only.
+//!
+//! **Not here:** SQL, threads, and any rule of the domain. What a decision *means* is `Decision::apply` in `retoma-core`;
+//! a store must leave the rows that `apply` would leave, and [`conformance`] holds it to that.
+
+use std::future::Future;
+
+pub mod conformance;
+pub mod error;
+pub mod types;
+
+pub use error::{Error, Result};
+pub use types::*;
+
+use jiff::Timestamp;
+use retoma_core::decision::Decision;
+use retoma_core::ids::{ContactId, EventId, TaskId, Tenant};
+use retoma_core::state::ContactView;
+use retoma_core::task::Task;
+
+/// The contract. Generic code takes `S: Store`; the binary chooses the backend.
+pub trait Store: Clone + Send + Sync + 'static {
+    // ---- facts: events -------------------------------------------------------------------------------------------
+
+    /// Recognises and stores the events of many requests, each request's parts together (A5, A6).
+    ///
+    /// In this order, in one transaction: delivery keys (a batch dedupes within itself first), business keys, contacts
+    /// and identities under their match keys, payment facts, the event rows, the raw bytes. For each part the answer says
+    /// whether it is new, a repetition (counted on the first event; `altered` if the body digest differs, and then the new
+    /// bytes are kept), or a fact that was known under another delivery key (stored as `ignored`, reason
+    /// `repeated_fact`, and sent to no contact).
+    ///
+    /// A payment-type event whose identities (order, phone, e-mail) name further contacts with open conversations becomes a
+    /// child event (key derived from the parent's and the contact) in each of their inboxes (C11 "cancel wide").
+    /// Never merges contacts.
+    fn append_events(&self, batch: Vec<Intake>) -> impl Future<Output = Result<Vec<Vec<Appended>>>> + Send;
+
+    /// Releases, discards or replays held, quarantined or ended events; one audit row each. A released or replayed event
+    /// becomes `received` and enters the inbox again; what was concluded under derived keys is recognised, not repeated.
+    fn move_events(&self, moves: EventMoves) -> impl Future<Output = Result<Vec<EventId>>> + Send;
+
+    // ---- decisions -----------------------------------------------------------------------------------------------
+
+    /// Events in the inbox (committed, not decided) of the owner's buckets, oldest first: those newer than `after`, plus
+    /// every one received since `rescan_from`, so that late commits cannot hide. At most `limit`.
+    fn load_pending(&self, query: PendingQuery) -> impl Future<Output = Result<Vec<retoma_core::event::Event>>> + Send;
+
+    /// Everything `decide` and the check may look at, as of the last commit, in the order asked for. Unknown ids are left
+    /// out.
+    fn load_contacts(
+        &self,
+        tenant_contacts: Vec<(Tenant, ContactId)>,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<ContactView>>> + Send;
+
+    /// Commits decisions (C3). Each is accepted only if the owner's epoch still holds its bucket, the contact's version is
+    /// `expected_version`, and each of its events is still in the inbox; otherwise that one is `Stale` and changes
+    /// nothing, while its neighbours commit. The inbox rows go, the event rows get their end. New task ids are claimed in
+    /// the dedupe table; one that was claimed before adds no task and is reported in `already_claimed`.
+    fn commit_decisions(
+        &self,
+        owner: Owner,
+        batch: Vec<DecisionCommit>,
+    ) -> impl Future<Output = Result<Vec<Committed>>> + Send;
+
+    /// Marks an event that could not be decided `attempts` times as `dead`, with the error, out of the inbox.
+    fn park_event(&self, event: EventId, error: String, now: Timestamp) -> impl Future<Output = Result<()>> + Send;
+
+    /// Conversations whose deadline is at or before `now`, earliest first.
+    fn load_deadlines(&self, now: Timestamp, limit: usize) -> impl Future<Output = Result<Vec<DueDeadline>>> + Send;
+
+    // ---- tasks ---------------------------------------------------------------------------------------------------
+
+    /// Tasks that are `scheduled` or `failed`, handed over, and due at or before `now`, earliest first; and `unsure` ones
+    /// whose `reconcile_until` passed. `sending` ones are never returned.
+    fn load_due(&self, now: Timestamp, limit: usize) -> impl Future<Output = Result<Vec<Task>>> + Send;
+
+    /// The earliest instant at which `load_due` or `load_deadlines` will have something to say.
+    fn next_wake(&self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
+
+    /// Commits start rows: the point of no return (DESIGN.md). For each start, in the same transaction: the task is still
+    /// `scheduled` or `failed` with `attempts` as seen; the contact's version is as seen; no urgent undecided event of the
+    /// contact exists (and none at all where `block_on_chat`); no payment fact of rank 30 or more exists for `unpaid` that
+    /// was not there before. Then status `sending`, attempts + 1, attempt row `started`. Otherwise nothing changes for it,
+    /// and the answer says why.
+    fn start_attempts(
+        &self,
+        owner: Owner,
+        batch: Vec<Start>,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<Started>>> + Send;
+
+    /// Commits what the check said about tasks that will not start now: avoided, deferred, held. Compare-and-set on
+    /// `scheduled|failed` with `attempts` as seen. Answers whether each took effect.
+    fn settle_tasks(&self, batch: Vec<Settle>, now: Timestamp) -> impl Future<Output = Result<Vec<bool>>> + Send;
+
+    /// Records ends of attempts. Truth may come late: accepted from any node at any time, at most once per attempt. The task
+    /// moves only if it is still `sending` (or `unsure`) with that attempt. A task marked as cancelled meanwhile ends
+    /// `cancelled` unless accepted. `dead` writes the dead letter (E7). Writes the provider-message row of E6.
+    fn finish_attempts(&self, batch: Vec<Finish>) -> impl Future<Output = Result<Vec<bool>>> + Send;
+
+    /// Tasks in `sending` whose start is older than `started_before`, with the attempt that is open (D7).
+    fn load_stuck(
+        &self,
+        started_before: Timestamp,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(Task, AttemptRow)>>> + Send;
+
+    /// Adds tasks asked for through the API. The id is claimed as in `commit_decisions`; answers the stored task either
+    /// way.
+    fn schedule_tasks(&self, batch: Vec<Task>, actor: String)
+    -> impl Future<Output = Result<Vec<(Task, bool)>>> + Send;
+
+    /// Closes every waiting task that matches, in one statement, and marks those under way; with an audit row. Answers
+    /// the tasks.
+    fn cancel_tasks(
+        &self,
+        filter: TaskFilter,
+        actor: String,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<TaskId>>> + Send;
+
+    /// Puts ended or held tasks back to `scheduled`, due now (`retry`), or settles an `unsure` or `held` one as sent or not
+    /// sent (`resolve`); with audit rows. Ids keep their claim.
+    fn reopen_tasks(
+        &self,
+        reopen: Reopen,
+        actor: String,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<TaskId>>> + Send;
+
+    /// Merges receipts (E6): one row per (channel, provider message id), monotonic.
+    fn merge_receipts(&self, batch: Vec<Receipt>) -> impl Future<Output = Result<()>> + Send;
+
+    // ---- dead letters --------------------------------------------------------------------------------------------
+
+    /// Dead letters, newest first.
+    fn list_dead(&self, tenant: Tenant, page: Page) -> impl Future<Output = Result<Paged<DeadLetter>>> + Send;
+
+    /// Retries or discards dead letters by id or all of a filter; with audit rows. Answers the ids it took.
+    fn move_dead(&self, moves: DeadMoves) -> impl Future<Output = Result<Vec<String>>> + Send;
+
+    // ---- reading -------------------------------------------------------------------------------------------------
+
+    /// Events, newest first.
+    fn list_events(
+        &self,
+        tenant: Tenant,
+        filter: EventFilter,
+        page: Page,
+    ) -> impl Future<Output = Result<Paged<EventRow>>> + Send;
+
+    /// One event.
+    fn get_event(&self, tenant: Tenant, id: EventId) -> impl Future<Output = Result<Option<EventRow>>> + Send;
+
+    /// The bytes as they came, with the chosen headers.
+    fn get_raw(&self, tenant: Tenant, id: EventId) -> impl Future<Output = Result<Option<RawRequest>>> + Send;
+
+    /// Tasks, live and finished, newest first.
+    fn list_tasks(
+        &self,
+        tenant: Tenant,
+        filter: TaskFilter,
+        page: Page,
+    ) -> impl Future<Output = Result<Paged<TaskRow>>> + Send;
+
+    /// One task with its attempts.
+    fn get_task(
+        &self,
+        tenant: Tenant,
+        id: TaskId,
+    ) -> impl Future<Output = Result<Option<(TaskRow, Vec<AttemptRow>)>>> + Send;
+
+    /// Contacts holding that identity (by match key), best first; a UUID finds by id.
+    fn find_contacts(&self, tenant: Tenant, find: FindContact) -> impl Future<Output = Result<Vec<ContactId>>> + Send;
+
+    /// The transition log of a contact, oldest first.
+    fn list_transitions(
+        &self,
+        tenant: Tenant,
+        contact: ContactId,
+    ) -> impl Future<Output = Result<Vec<retoma_core::decision::Transition>>> + Send;
+
+    /// Counts for status page, `db stats` and health.
+    fn stats(&self, now: Timestamp) -> impl Future<Output = Result<Stats>> + Send;
+
+    /// Runs one read-only statement and answers its rows as JSON (`db sql`). Refuses anything that writes.
+    fn query_sql(&self, sql: String) -> impl Future<Output = Result<SqlRows>> + Send;
+
+    // ---- leases, heartbeats, channels, keys, audit, gate ---------------------------------------------------------
+
+    /// Renews the node's lease and takes buckets that are free, answering what it owns. On a store with one process every
+    /// bucket is the caller's at epoch 1 without I/O, unless `explicit`.
+    fn acquire_leases(&self, request: LeaseRequest) -> impl Future<Output = Result<Lease>> + Send;
+
+    /// Gives the node's buckets back.
+    fn release_leases(&self, node: String) -> impl Future<Output = Result<()>> + Send;
+
+    /// Marks the end of a loop's round.
+    fn beat(&self, beats: Vec<Heartbeat>) -> impl Future<Output = Result<()>> + Send;
+
+    /// The state of every channel that was ever stopped.
+    fn channel_states(&self, tenant: Tenant) -> impl Future<Output = Result<Vec<ChannelState>>> + Send;
+
+    /// Stops or resumes a channel; with an audit row.
+    fn set_channel_state(&self, state: ChannelState, actor: String) -> impl Future<Output = Result<()>> + Send;
+
+    /// Stores an API key's hash.
+    fn put_api_key(&self, key: ApiKey) -> impl Future<Output = Result<()>> + Send;
+
+    /// Keys that are not revoked.
+    fn list_api_keys(&self, tenant: Tenant) -> impl Future<Output = Result<Vec<ApiKey>>> + Send;
+
+    /// Revokes a key; `false` if there is none of that id.
+    fn revoke_api_key(&self, tenant: Tenant, id: String, now: Timestamp) -> impl Future<Output = Result<bool>> + Send;
+
+    /// Appends to the audit log.
+    fn append_audit(&self, rows: Vec<AuditRow>) -> impl Future<Output = Result<()>> + Send;
+
+    /// The audit log, newest first.
+    fn list_audit(&self, tenant: Tenant, page: Page) -> impl Future<Output = Result<Paged<AuditRow>>> + Send;
+
+    /// Claims, renews, completes, fails or releases gate keys (B1-B5); each answers the key's record after it.
+    fn gate(&self, calls: Vec<GateCall>, now: Timestamp) -> impl Future<Output = Result<Vec<GateAnswer>>> + Send;
+
+    /// Removes what its retention no longer keeps, in slices of at most 50 ms. Answers whether more is left.
+    fn sweep_history(&self, keep: Retention, now: Timestamp) -> impl Future<Output = Result<bool>> + Send;
+
+    /// Writes a consistent copy of the database to a path while running.
+    fn backup(&self, path: std::path::PathBuf) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// One decision with what it was based on.
+#[derive(Clone, Debug)]
+pub struct DecisionCommit {
+    /// Whose data.
+    pub tenant: Tenant,
+    /// The bucket, checked against the owner's epoch.
+    pub bucket: retoma_core::ids::BucketNo,
+    /// The contact's version it was decided on; 0 and no contact for events without one.
+    pub expected_version: u64,
+    /// What was decided.
+    pub decision: Decision,
+    /// When.
+    pub now: Timestamp,
+}
