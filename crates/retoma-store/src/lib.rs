@@ -84,8 +84,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// whose `reconcile_until` passed. `sending` ones are never returned.
     fn load_due(&self, now: Timestamp, limit: usize) -> impl Future<Output = Result<Vec<Task>>> + Send;
 
-    /// The earliest instant at which `load_due` or `load_deadlines` will have something to say.
-    fn next_wake(&self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
+    /// The earliest deadline, and the earliest time at which `load_due` will have something to say; both may have passed.
+    fn next_wake(&self) -> impl Future<Output = Result<NextWake>> + Send;
 
     /// Commits start rows: the point of no return (DESIGN.md). For each start, in the same transaction: the task is still
     /// `scheduled` or `failed` with `attempts` as seen; the contact's version is as seen; no urgent undecided event of the
@@ -103,9 +103,10 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// `scheduled|failed` with `attempts` as seen. Answers whether each took effect.
     fn settle_tasks(&self, batch: Vec<Settle>, now: Timestamp) -> impl Future<Output = Result<Vec<bool>>> + Send;
 
-    /// Records ends of attempts. Truth may come late: accepted from any node at any time, at most once per attempt. The task
-    /// moves only if it is still `sending` (or `unsure`) with that attempt. A task marked as cancelled meanwhile ends
-    /// `cancelled` unless accepted. `dead` writes the dead letter (E7). Writes the provider-message row of E6.
+    /// Records ends of attempts. Truth may come late: accepted from any node at any time; the attempt row's end is written
+    /// once. The task moves only if it is still `sending` with that attempt, or `unsure` with it (then a policy or late
+    /// evidence settles it: the row keeps its first end, the evidence is added to its error). A task marked as cancelled
+    /// meanwhile ends `cancelled` unless accepted. `dead` writes the dead letter (E7). Writes the provider-message row of E6.
     fn finish_attempts(&self, batch: Vec<Finish>) -> impl Future<Output = Result<Vec<bool>>> + Send;
 
     /// Tasks in `sending` whose start is older than `started_before`, with the attempt that is open (D7).

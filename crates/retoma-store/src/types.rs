@@ -353,6 +353,15 @@ pub struct DueDeadline {
     pub at: Timestamp,
 }
 
+/// When there is something to do next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NextWake {
+    /// The earliest deadline of a conversation.
+    pub deadline_at: Option<Timestamp>,
+    /// The earliest due time of a task that `load_due` would answer.
+    pub task_at: Option<Timestamp>,
+}
+
 // ---- tasks ---------------------------------------------------------------------------------------------------------
 
 /// A wish to start.

@@ -1,0 +1,85 @@
+//! What the loops share: configuration, clock, wake-ups.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use retoma_core::flow::Flow;
+use retoma_core::ids::{ChannelName, FlowName, Tenant};
+use retoma_core::retry::RetryPolicy;
+use retoma_providers::outbound::Channel;
+
+use crate::clock::Clock;
+use crate::heartbeat::Beats;
+use crate::new_id::NewId;
+use crate::signal::Signals;
+
+/// Flows by name.
+pub type Flows = BTreeMap<FlowName, Arc<Flow>>;
+
+/// What the engine runs with.
+pub struct EngineSetup {
+    /// Flows by name.
+    pub flows: Flows,
+    /// Channels by name.
+    pub channels: BTreeMap<ChannelName, Arc<Channel>>,
+    /// Where messages go when neither the event nor the contact says.
+    pub default_channel: Option<ChannelName>,
+    /// How surely unsent messages are tried again.
+    pub retry: RetryPolicy,
+    /// How long an ambiguous outcome waits for evidence before its policy decides.
+    pub reconcile_for: Duration,
+    /// Whether the deliverer runs. Commands that only need decisions leave it out.
+    pub deliver: bool,
+    /// Whose data; one tenant until tenants are configured.
+    pub tenant: Tenant,
+    /// Retention of history.
+    pub keep: retoma_store::Retention,
+}
+
+pub(crate) struct Shared {
+    pub(crate) setup: EngineSetup,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) signals: Arc<Signals>,
+    pub(crate) ids: NewId,
+    pub(crate) node: String,
+    pub(crate) beats: Beats,
+    /// Channels that this process stopped or saw stopped, so that an accepted message knows whether to resume one.
+    stopped: Mutex<HashSet<ChannelName>>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        setup: EngineSetup,
+        clock: Arc<dyn Clock>,
+        signals: Arc<Signals>,
+        ids: NewId,
+        node: String,
+        beats: Beats,
+    ) -> Self {
+        Self { setup, clock, signals, ids, node, beats, stopped: Mutex::default() }
+    }
+
+    pub(crate) fn is_stopped(&self, channel: &ChannelName) -> bool {
+        self.stopped.lock().expect("no code panics while it holds the set").contains(channel)
+    }
+
+    pub(crate) fn mark_stopped(&self, channel: &ChannelName, stopped: bool) {
+        let mut set = self.stopped.lock().expect("no code panics while it holds the set");
+        if stopped {
+            set.insert(channel.clone());
+        } else {
+            set.remove(channel);
+        }
+    }
+
+    /// The flow of that name; without a name, the only one there is.
+    pub(crate) fn flow(&self, name: Option<&FlowName>) -> Option<&Arc<Flow>> {
+        let flows = &self.setup.flows;
+        match name {
+            Some(name) => flows.get(name),
+            None if flows.len() == 1 => flows.values().next(),
+            None => None,
+        }
+    }
+}
