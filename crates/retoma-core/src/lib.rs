@@ -16,6 +16,7 @@ pub mod flow;
 pub mod identity;
 pub mod ids;
 pub mod keys;
+pub mod origin_time;
 pub mod outcome;
 pub mod scenario;
 pub mod send_check;
