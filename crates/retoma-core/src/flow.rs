@@ -1,16 +1,42 @@
 //! A flow: states, transitions, deadlines, actions and cadences, as data (C1).
 //!
 //! [`Flow`] is the checked form that [`decide`](crate::decide::decide) runs on: every name in it resolves. It comes from a
-//! YAML file through `Flow::parse` (module `parse`), which reports what is wrong with line and fix; `check` finds
-//! what parses but cannot be meant.
+//! YAML file through [`load`]: `parse` reads it and `check` finds what parses but cannot be meant, both with line
+//! and fix. [`VENDAS`] is the flow that is shipped.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::classify::Classifier;
 use crate::event::EventKind;
+use crate::finding::Finding;
 use crate::ids::FlowName;
 use crate::task::{MessageClass, OnAmbiguous};
+
+mod check;
+mod parse;
+
+/// The shipped flow (C1), as the file that `retoma init` writes.
+pub const VENDAS: &str = include_str!("../flows/vendas.yaml");
+
+/// Events that no file declares: the clock's, and the end of a cadence (D8).
+pub const BUILT_IN_WORDS: [&str; 2] = [TIMEOUT, REGUA_ESGOTADA];
+
+/// The word of a deadline that passed.
+pub const TIMEOUT: &str = "timeout";
+
+/// The word of a cadence that ended without a reply.
+pub const REGUA_ESGOTADA: &str = "regua_esgotada";
+
+/// Reads and checks a flow file. The flow is there if no finding is an error.
+pub fn load(text: &str, file: &str) -> (Option<Flow>, Vec<Finding>) {
+    let (parsed, mut findings) = parse::parse(text, file);
+    let Some(parsed) = parsed else { return (None, findings) };
+    findings.extend(check::check(&parsed.flow, &parsed.lines, file));
+    findings.sort_by_key(|finding| finding.line);
+    let is_usable = !findings.iter().any(Finding::is_error);
+    (is_usable.then_some(parsed.flow), findings)
+}
 
 /// A checked flow.
 #[derive(Clone, Debug)]
@@ -23,10 +49,17 @@ pub struct Flow {
     pub timezone: jiff::tz::TimeZone,
     /// The words of this flow for canonical types: `pix_gerado` is `pix.created`.
     pub words: BTreeMap<String, EventKind>,
+    /// The language of its messages (`pt-BR`).
+    pub locale: String,
     /// How bursts of messages are joined.
     pub debounce: Debounce,
     /// Rules that turn text into words.
     pub classifier: Classifier,
+    /// The word that asks for silence (C12): the one of rules with `opt_out: true`, else the event of the global row that
+    /// sends a message of class `optout_ack`.
+    pub opt_out_word: Option<String>,
+    /// The word that takes an opt-out back: the one of rules with `opt_in: true`, else `voltar` where a rule emits it.
+    pub opt_in_word: Option<String>,
     /// When reminders may leave.
     pub calendar: Calendar,
     /// How many may leave.
@@ -45,6 +78,47 @@ pub struct Flow {
     pub messages: BTreeMap<String, Message>,
     /// Scenarios written in the file.
     pub tests: Vec<crate::scenario::Scenario>,
+}
+
+impl Flow {
+    /// Reads a flow file; what is wrong with it otherwise, warnings included.
+    pub fn parse(text: &str, file: &str) -> Result<Self, Vec<Finding>> {
+        match load(text, file) {
+            (Some(flow), _) => Ok(flow),
+            (None, findings) => Err(findings),
+        }
+    }
+
+    /// The shipped flow.
+    pub fn vendas() -> Self {
+        Self::parse(VENDAS, "vendas.yaml").expect("the shipped flow has no errors")
+    }
+
+    /// The row that answers a word in a state: globals first, then the table, the first that matches.
+    pub fn row(&self, state: &str, word: &str) -> Option<&Row> {
+        self.globals.iter().chain(&self.transitions).find(|row| row.applies(state, word))
+    }
+
+    /// This flow's word for a canonical type.
+    pub fn word_of(&self, kind: EventKind) -> Option<&str> {
+        self.words.iter().find(|(_, named)| **named == kind).map(|(word, _)| word.as_str())
+    }
+}
+
+impl Row {
+    /// Whether it answers the word in the state.
+    pub fn applies(&self, state: &str, word: &str) -> bool {
+        let is_among = |names: &[String]| names.iter().any(|name| name == state);
+        self.event == word && (self.from.is_empty() || is_among(&self.from)) && !is_among(&self.except)
+    }
+
+    /// The cadence it arms, if it arms one.
+    pub fn arms(&self) -> Option<&str> {
+        self.actions.iter().find_map(|action| match action {
+            Action::StartCadence(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// How a burst of messages from one contact becomes one decision (C7).

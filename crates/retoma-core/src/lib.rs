@@ -11,7 +11,9 @@
 
 pub mod classify;
 pub mod decision;
+pub mod duration;
 pub mod event;
+pub mod finding;
 pub mod flow;
 pub mod identity;
 pub mod ids;
@@ -22,3 +24,5 @@ pub mod scenario;
 pub mod send_check;
 pub mod state;
 pub mod task;
+pub mod template;
+mod yaml;
