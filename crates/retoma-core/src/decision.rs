@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::event::OrderRef;
+use crate::event::{Event, OrderRef};
 use crate::ids::{ContactId, ConversationId, EventId, TaskId};
 use crate::send_check::Reason;
 use crate::state::{Contact, ContactView, Conversation};
@@ -106,6 +106,17 @@ impl Close {
 }
 
 impl Decision {
+    /// A decision that only records: every event ends, nothing moves.
+    pub fn recorded(events: &[Event], reason: &str) -> Self {
+        let outcome = |event: &Event| EventOutcome {
+            event: event.id,
+            decided: false,
+            result: reason.to_owned(),
+            reason: Some(reason.to_owned()),
+        };
+        Self { events: events.iter().map(outcome).collect(), ..Self::default() }
+    }
+
     /// Folds the decision into the view: the definition of what every store must do when it commits one. The only thing
     /// it cannot know is whether a task's id was claimed long ago; the store skips those.
     pub fn apply(&self, view: &mut ContactView, now: Timestamp) {

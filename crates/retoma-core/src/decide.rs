@@ -1,0 +1,121 @@
+//! The decision: one event, or one burst of messages, becomes a new state, log rows, tasks and a deadline (C1 to C9).
+//!
+//! Called by the owner of the contact's bucket, by the scenario player and by whoever replays history. Pure: the same
+//! arguments give the same [`Decision`], and [`Decision::apply`] says what it means. It never sends, never looks at a
+//! clock, and never asks whether a promised message may still leave: that is [`check`](crate::send_check::check), later.
+//!
+//! Read [`decide`] and the three stories below it; each step is a small function of a submodule.
+
+use jiff::Timestamp;
+
+use crate::decision::Decision;
+use crate::event::{Event, EventKind};
+use crate::flow::Flow;
+use crate::ids::ChannelName;
+use crate::state::ContactView;
+
+mod burst_words;
+mod clock;
+mod cycle;
+mod draft;
+mod operator;
+mod payment;
+mod silence;
+mod table;
+
+use burst_words::Wish;
+use draft::{Cause, Draft};
+
+/// What a decision needs from the installation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// Where tasks are delivered to when neither the contact nor the event names a channel.
+    pub default_channel: ChannelName,
+}
+
+/// Decides one event, or one burst of chat messages of the same contact, in the order in which they were committed.
+pub fn decide(flow: &Flow, view: &ContactView, events: &[Event], setup: &Setup, now: Timestamp) -> Decision {
+    let Some(last) = events.last() else { return Decision::default() };
+    if last.contact.is_none() {
+        return Decision::recorded(events, "no_contact");
+    }
+    let mut draft = Draft::open(flow, view, setup, now);
+    // What the API promised "unless this happens" is closed whatever cycle, state or flow the event ends up in.
+    draft.close_asked_for(last.kind);
+    match last.kind {
+        EventKind::MessageReceived => hear(&mut draft, events),
+        EventKind::ClockTimeout => clock::ring(&mut draft, last),
+        EventKind::OperatorPause
+        | EventKind::OperatorResume
+        | EventKind::OperatorMove
+        | EventKind::OperatorOptOut => operator::obey(&mut draft, last),
+        _ => learn(&mut draft, last),
+    }
+    draft.close(events)
+}
+
+/// The contact wrote.
+fn hear(draft: &mut Draft<'_>, messages: &[Event]) {
+    // That the contact wrote is true whatever the table answers: it opens the 24 h window and the silence of D5.
+    draft.remember_inbound(messages);
+    let burst = burst_words::read(draft.flow, messages);
+    // Opt-out and opt-in belong to the person, not to a cycle (C12), so they come before any cycle is looked for. Whoever
+    // opted out gets no answer from the table; what was said is recorded.
+    let opted_out = draft.contact.opted_out_at.is_some();
+    match burst.wish {
+        Some(Wish::Silence) => return silence::opt_out(draft, &burst),
+        Some(Wish::Return) if opted_out => return silence::opt_in(draft, &burst),
+        _ if opted_out => return silence::record_only(draft, &burst),
+        _ => {}
+    }
+    // Only a flow that answers a first message opens a cycle for one.
+    let opens = burst.ask(draft.flow, &draft.flow.initial).0.is_some();
+    let found = cycle::of_chat(draft);
+    let Some(mut conversation) = found.or_else(|| opens.then(|| cycle::open(draft, None))) else {
+        return draft.ignore("no_transition");
+    };
+    // Before the table, since the row may arm the very cadence anew.
+    payment::close_declared(draft, &mut conversation, burst.last);
+    draft.remember_in(&mut conversation, burst.last, false);
+    let (row, cause) = burst.ask(draft.flow, &conversation.state);
+    match row {
+        Some(row) => table::follow(draft, &mut conversation, row, &cause),
+        None => draft.note(&conversation, &cause, "no_transition"),
+    }
+    draft.keep(conversation);
+}
+
+/// A platform, a channel or the gateway told us something.
+fn learn(draft: &mut Draft<'_>, event: &Event) {
+    let cause = Cause::of_fact(draft.flow, event);
+    let is_late = payment::is_late(draft, event);
+    draft.remember_person(event, !is_late);
+    // A fact that the flow has no answer to opens no cycle: there is nothing to remember it for.
+    let found = cycle::of_fact(draft, event);
+    let opens = !is_late && table::answers(draft.flow, &draft.flow.initial, event.kind);
+    let Some(mut conversation) = found.or_else(|| opens.then(|| cycle::open(draft, event.data.offer.clone()))) else {
+        return draft.ignore(if is_late { "late_fact" } else { cause.missing() });
+    };
+    // What cadences declare holds in any state, for late facts too (C4); before the table, since a row may arm anew.
+    payment::close_declared(draft, &mut conversation, event);
+    payment::take_back(draft, event);
+    let is_repeated = payment::is_repeated(draft, &conversation, event);
+    if is_late || is_repeated {
+        // Nothing moves, and older values overwrite nothing (FC-08, FC-37).
+        draft.note(&conversation, &cause, if is_late { "late_fact" } else { "repeated_fact" });
+        return draft.keep(conversation);
+    }
+    cycle::adopt(&mut conversation, event);
+    draft.remember_in(&mut conversation, event, true);
+    // Paid is paid, whether or not the table has a row for it.
+    payment::settle(draft, &mut conversation, event);
+    match table::row_for_fact(draft.flow, &conversation.state, event.kind) {
+        Some(row) => {
+            // The cycle is about this order from now on.
+            conversation.order = event.data.order.clone().or(conversation.order);
+            table::follow(draft, &mut conversation, &row, &cause);
+        }
+        None => draft.note(&conversation, &cause, cause.missing()),
+    }
+    draft.keep(conversation);
+}
