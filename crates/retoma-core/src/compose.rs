@@ -1,0 +1,62 @@
+//! Composing a message: which template values a task has, and its text. Used by the deliverer and by scenarios alike.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::flow::Flow;
+use crate::state::ContactView;
+use crate::task::Task;
+use crate::template;
+
+/// The values that a task's message may use: the contact's, then its conversation's, then where the conversation came
+/// from (`previous.state`, `previous.event`, `previous.reason`, C9), then the task's own reference.
+pub fn vars_of(view: &ContactView, task: &Task) -> BTreeMap<String, String> {
+    let mut vars = view.contact.vars.clone();
+    if let Some(conversation) = task.conversation.and_then(|id| view.conversation(id)) {
+        vars.extend(conversation.vars.iter().map(|(name, value)| (name.clone(), value.clone())));
+        let previous = &conversation.previous;
+        let named = [
+            ("previous.state", &previous.state),
+            ("previous.event", &previous.event),
+            ("previous.reason", &previous.reason),
+        ];
+        vars.extend(named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
+    }
+    if let Some(amount) = &task.reference.amount {
+        vars.entry("order.total".to_owned()).or_insert_with(|| amount.clone());
+    }
+    if let Some(link) = &task.reference.link {
+        vars.entry("checkout.url".to_owned()).or_insert_with(|| link.clone());
+    }
+    let expires_at = vars.get("pix.expires_at").and_then(|text| text.parse::<Timestamp>().ok());
+    let perished = expires_at.is_some_and(|at| at <= now);
+    if perished {
+        vars.remove("pix.code");
+        vars.remove("pix.qrcode");
+    }
+    (vars, perished)
+}
+
+/// A task's message, or why it has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Composed {
+    /// The values used.
+    pub vars: BTreeMap<String, String>,
+    /// The text; `Err` names what is missing.
+    pub text: Result<String, String>,
+    /// Whether what is missing was there, and perished.
+    pub perished: bool,
+}
+
+/// Composes a task's message.
+pub fn compose(flow: &Flow, view: &ContactView, task: &Task, now: Timestamp) -> Composed {
+    let (vars, perished) = vars_of(view, task, now);
+    let text = match (&task.text, flow.messages.get(&task.message)) {
+        (Some(text), _) => Ok(text.clone()),
+        (None, Some(message)) => template::render(&message.text, &vars).map_err(|error| error.to_string()),
+        (None, None) => Err(format!("message {:?} is not in the flow", task.message)),
+    };
+    let perished = perished && text.is_err();
+    Composed { vars, text, perished }
+}
