@@ -61,7 +61,7 @@ impl<S: Store> Engine<S> {
         let ids = NewId::new();
         let node = ids.next(clock.now()).to_string();
         let signals = Arc::new(Signals::default());
-        let deliver = setup.deliver;
+        let (decide, deliver) = (setup.decide, setup.deliver);
         let beats = Beats::default();
         let shared = Arc::new(Shared::new(setup, clock, Arc::clone(&signals), ids, node, beats));
         let (queue, jobs) = committer::queue();
@@ -83,7 +83,9 @@ impl<S: Store> Engine<S> {
             loops.spawn(after(completer, named("completer")));
             loops.spawn(after(keeper, named("keeper")));
         }
-        loops.spawn(after(owner::run(store.clone(), Arc::clone(&shared)), named("owner")));
+        if decide {
+            loops.spawn(after(owner::run(store.clone(), Arc::clone(&shared)), named("owner")));
+        }
         Ok((Self { store, shared, queue }, Supervisor { loops, signals }))
     }
 

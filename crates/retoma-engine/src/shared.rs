@@ -29,6 +29,8 @@ pub struct EngineSetup {
     pub retry: RetryPolicy,
     /// How long an ambiguous outcome waits for evidence before its policy decides.
     pub reconcile_for: Duration,
+    /// Whether the owner runs. An intake-only process leaves it out.
+    pub decide: bool,
     /// Whether the deliverer runs. Commands that only need decisions leave it out.
     pub deliver: bool,
     /// Whose data; one tenant until tenants are configured.

@@ -43,8 +43,8 @@ impl Deadlines {
             self.next = store.next_wake().await?.deadline_at;
             return Ok(false);
         }
-        let events = fresh.iter().map(|due| timeout(due, EventId(shared.ids.next(now)), now)).collect();
-        let lowest = events.iter().map(|event: &NewEvent| event.id).min();
+        let events: Vec<NewEvent> = fresh.iter().map(|due| timeout(due, EventId(shared.ids.next(now)), now)).collect();
+        let lowest = events.iter().map(|event| event.id).min();
         store.append_events(vec![Intake { request: None, events }]).await?;
         self.emitted.extend(fresh.iter().map(|due| ((due.conversation, due.at), clock)));
         if let Some(lowest) = lowest {
