@@ -1,4 +1,6 @@
-//! From a request to parts: authenticate the raw bytes, then read them.
+//! From a request to parts: authenticate the raw bytes ([`Source::authenticate`]), then read them ([`Source::read`]).
+//!
+//! Run by intake, once per request, before anything is stored. Never panics, whatever the bytes; never waits.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -7,6 +9,19 @@ use retoma_core::event::{EventData, EventKind};
 use retoma_core::identity::Identity;
 use retoma_core::ids::{ChannelName, FlowName, SourceName, Tenant};
 use retoma_core::keys::Key16;
+
+mod auth;
+pub(crate) mod body;
+mod headers;
+pub(crate) mod hmac;
+pub(crate) mod json;
+pub(crate) mod money;
+pub(crate) mod part;
+pub(crate) mod read;
+#[cfg(test)]
+pub(crate) mod shown;
+
+pub use headers::kept_headers;
 
 /// A provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +88,13 @@ pub enum Auth {
 #[derive(Clone)]
 pub struct Secret(pub Vec<u8>);
 
+impl Path {
+    /// Compiles a path.
+    pub fn parse(text: &str) -> Result<Self, serde_json_path::ParseError> {
+        Ok(Self { text: text.to_owned(), path: serde_json_path::JsonPath::parse(text)? })
+    }
+}
+
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Secret(..)")
@@ -121,7 +143,7 @@ pub enum HmacEncoding {
 }
 
 /// Where a generic body keeps things (A9), compiled.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Mapping {
     /// Event id.
     pub id: Option<Path>,
@@ -157,9 +179,10 @@ pub struct Path {
 }
 
 /// What to do with an event without an id (A4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissingId {
     /// Hold it for a person.
+    #[default]
     Hold,
     /// Refuse it.
     Reject,

@@ -1,4 +1,4 @@
-//! What each provider's requests mean, and how to write to it. One folder and one line in [`Provider`] per provider.
+//! What each provider's requests mean, and how to write to it. One folder and one line in [`Provider`](inbound::Provider) per provider.
 //!
 //! **Execution model.** Pure functions: bytes in, parts out; a message in, a request out; an answer in, an outcome out.
 //! Nothing here opens a socket or looks at a clock. `fake.rs` of a provider is a pure fake: a request in, an answer and
@@ -6,5 +6,8 @@
 //!
 //! **Start reading** at [`inbound`] and [`outbound`]. Facts and their sources: the comments in each provider's folder.
 
+pub mod evolution;
+pub mod generic;
+pub mod hotmart;
 pub mod inbound;
 pub mod outbound;
