@@ -9,7 +9,11 @@
 //!
 //! **Not here:** SQL, HTTP, provider names beyond test data, and anything that waits.
 
+pub mod cadence;
+pub mod calendar;
 pub mod classify;
+pub mod compose;
+pub mod decide;
 pub mod decision;
 pub mod duration;
 pub mod event;

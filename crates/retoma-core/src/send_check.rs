@@ -1,9 +1,24 @@
-//! The check before sending (D4).
+//! The check before sending (D4): whether a promised message may leave now.
+//!
+//! The deliverer asks [`check`] for every due task, right before it commits the start; `contact plan` asks it for instants to
+//! come. It looks at the contact as the last commit left it, at events that are stored but not decided yet, and at payment
+//! facts of whichever contact. It sends nothing, waits for nothing and closes nothing: the answer is a [`Verdict`].
+//!
+//! What took a reason away is told by [`gone`], how close together messages may be by [`pace`].
+
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::task::words;
+use crate::calendar;
+use crate::event::EventKind;
+use crate::flow::Flow;
+use crate::state::ContactView;
+use crate::task::{MessageClass, Task, words};
+
+mod gone;
+mod pace;
 
 words!(
     /// Why a task was closed, put off or held. In the order of the check.
@@ -48,6 +63,8 @@ words!(
         WindowClosed = "window_closed",
         /// The channel is stopped.
         ChannelStopped = "channel_stopped",
+        /// Not a step of the check: the outcome of a send stayed unknown, and a person decides (E4).
+        Unconfirmed = "unconfirmed",
     }
 );
 
@@ -63,3 +80,139 @@ pub enum Verdict {
     /// A person decides. The text says what is missing.
     Hold(Reason, String),
 }
+
+impl Reason {
+    /// The code written into what an event of this kind closes.
+    pub fn closing(kind: EventKind) -> Self {
+        match kind {
+            EventKind::PaymentApproved | EventKind::SubscriptionRenewed | EventKind::OrderCompleted => Reason::Paid,
+            EventKind::PaymentRefunded
+            | EventKind::PaymentPartiallyRefunded
+            | EventKind::PaymentRefundRequested
+            | EventKind::PaymentChargeback => Reason::Refunded,
+            EventKind::OperatorOptOut => Reason::OptedOut,
+            _ => Reason::Cancelled,
+        }
+    }
+}
+
+/// Everything that the check looks at.
+#[derive(Clone, Debug)]
+pub struct CheckInput<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// Its contact.
+    pub view: &'a ContactView,
+    /// The flow whose messages it uses.
+    pub flow: &'a Flow,
+    /// Whether its channel is stopped, or there is none of that name.
+    pub channel_stopped: bool,
+    /// What composing found missing: a template value, a message, an address to write to.
+    pub missing: Option<String>,
+    /// Whether what is missing was there once, and perished (D10).
+    pub perished: bool,
+}
+
+/// A stopped channel is looked at again after this time.
+const CHANNEL_LOOK: Duration = Duration::from_secs(30);
+
+/// Where no hour of the week is open, the calendar is looked at again after this time; at last the task is too late.
+const CLOSED_LOOK: Duration = Duration::from_secs(24 * 3600);
+
+/// Whether the task may start now. The order is fixed and cannot be configured; the first step that objects decides.
+///
+/// Steps that end a task for good come before those that put it off, so that nothing waits for the morning only to be
+/// dropped; among the former, what the person wants comes before what the money says, and that before our own manners.
+/// Which class is held to which step is D4's table: a `reminder` to all; a `reply`, which the contact asked for, to those that
+/// are not about nagging; a `receipt`, which the contact paid for, and an `optout_ack` only to what makes them wrong or
+/// impossible.
+pub fn check(input: &CheckInput<'_>, now: Timestamp) -> Verdict {
+    use MessageClass::{OptOutAck, Receipt, Reminder, Reply};
+    let CheckInput { task, view, flow, .. } = *input;
+    let class = task.class;
+    let talks = matches!(class, Reminder | Reply);
+    let known = gone::Known::about(input);
+
+    // The person's own word stands above everything that follows. Only what was paid is still delivered, if so configured
+    // (C12), and the confirmation itself.
+    let is_excepted = class == OptOutAck || (class == Receipt && flow.limits.receipts_after_opt_out);
+    if !is_excepted && known.is_opted_out() {
+        return Verdict::Avoid(Reason::OptedOut);
+    }
+    // Is there still a sale to talk about? The cycle first, since without it there is no state to look at; then money, in
+    // the order in which it moves. Events received but not decided count (FC-36): the decision may be milliseconds away.
+    if talks && known.is_cycle_closed() {
+        return Verdict::Avoid(Reason::CycleClosed);
+    }
+    if class == Reminder && known.is_paid() {
+        return Verdict::Avoid(Reason::Paid);
+    }
+    if class != OptOutAck && known.is_refunded() {
+        return Verdict::Avoid(Reason::Refunded);
+    }
+    if class != OptOutAck && known.is_cancelled() {
+        return Verdict::Avoid(Reason::Cancelled);
+    }
+    // Whoever asked for this very task, or marked it while it was under way, named what takes it back.
+    if let Some(reason) = known.taken_back() {
+        return Verdict::Avoid(reason);
+    }
+    // The sale goes on, but elsewhere: another cadence, or a state in which this one does not run.
+    if talks && known.is_superseded() {
+        return Verdict::Avoid(Reason::Superseded);
+    }
+    // A person is in the chat; a robot that talks over them is worse than silence (C8).
+    if talks && pace::paused_until(view).is_some_and(|until| until > now) {
+        return Verdict::Avoid(Reason::HumanActive);
+    }
+    if class == Reminder {
+        // Before all that puts off: what is too late now will not be less so in the morning.
+        if task.max_late.is_some_and(|late| task.scheduled_for + late < now) {
+            return Verdict::Avoid(Reason::TooLate);
+        }
+        // Here stands D4's optional HTTP guard, with `guard_paid` and `guard_unknown`: after everything that is known for
+        // nothing, before everything that only asks for patience. Its answer will come in with the input.
+        let zone = calendar::zone_of_contact(view, flow);
+        if !flow.calendar.allows(now, &zone) {
+            let opening = flow.calendar.deferred_to(now, &zone, task.id.as_str());
+            return Verdict::Defer(Reason::QuietHours, opening.unwrap_or(now + CLOSED_LOOK));
+        }
+        // From the outside in: the talk that is going on, the message before, the day, the week.
+        if let Some(until) = pace::silent_until(&known, now) {
+            return Verdict::Defer(Reason::JustWrote, until);
+        }
+        if let Some(until) = pace::gap_ends(&known, now) {
+            return Verdict::Defer(Reason::MinGap, until);
+        }
+        if pace::is_piled_up(&known, now) {
+            return Verdict::Avoid(Reason::PiledUp);
+        }
+        if pace::is_capped(&known, now) {
+            return Verdict::Avoid(Reason::FrequencyCap);
+        }
+    }
+    // The last line against a loop of two robots: it holds for answers, too.
+    if talks && pace::is_unanswered(&known) {
+        return Verdict::Avoid(Reason::UnansweredLimit);
+    }
+    // Whether the message can be written at all. Late, so that nobody is asked to fill a gap in what would not be sent
+    // anyway. It holds for every class, since without a text or an address there is nothing to send. A value that perished
+    // is not one that somebody forgot: no person can supply it.
+    if let Some(missing) = input.missing.as_ref().filter(|_| !input.perished) {
+        return Verdict::Hold(Reason::MissingVariable, missing.clone());
+    }
+    if input.perished {
+        return Verdict::Avoid(Reason::Perished);
+    }
+    // Here stands `window_closed` (D6), for official channels: no channel has a 24 h window yet. It comes after the text,
+    // because a template may take its place.
+    //
+    // Last, since it says nothing about this message: everything else may have changed when the channel is back.
+    if input.channel_stopped {
+        return Verdict::Defer(Reason::ChannelStopped, now + CHANNEL_LOOK);
+    }
+    Verdict::Send
+}
+
+#[cfg(test)]
+mod tests;
