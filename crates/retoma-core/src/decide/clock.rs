@@ -1,6 +1,8 @@
 //! The clock speaks: a deadline passed (C5). It is a state's own, or it belongs to the cadence that runs there, and then a
 //! touch falls due, or nothing is left to fall due and the cadence is exhausted (D8).
 
+use jiff::Timestamp;
+
 use crate::cadence;
 use crate::event::Event;
 use crate::flow::{REGUA_ESGOTADA, TIMEOUT};
@@ -74,7 +76,7 @@ fn exhaust(draft: &mut Draft<'_>, conversation: &mut Conversation, event: &Event
         TaskStatus::Held | TaskStatus::Unsure => is_past(task, draft),
         status => status.is_final(),
     });
-    let last_touch = touches.iter().map(|task| task.updated_at).max().unwrap_or_else(|| cadence::last_due(running));
+    let last_touch = touches.iter().map(|task| task.updated_at).fold(cadence::last_due(running), Timestamp::max);
     let silent_until = table::silence_ends(draft, last_touch, declared);
     draft.close_tasks(too_late, Reason::TooLate);
     if is_over && silent_until <= draft.now {

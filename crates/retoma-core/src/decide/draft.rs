@@ -84,9 +84,11 @@ impl<'a> Draft<'a> {
         self.view.conversations.iter().filter(move |cycle| !cycle.closed && cycle.flow == flow.name)
     }
 
-    /// Puts a cycle into the decision. Once per cycle.
+    /// Puts a cycle into the decision, if the decision changed it. Once per cycle.
     pub(super) fn keep(&mut self, conversation: Conversation) {
-        self.decision.conversations.push(conversation);
+        if self.view.conversation(conversation.id) != Some(&conversation) {
+            self.decision.conversations.push(conversation);
+        }
     }
 
     /// Takes note of the contact's own messages: when, and on which channel. Never backwards, and never into the future
@@ -147,7 +149,7 @@ impl<'a> Draft<'a> {
     pub(super) fn close_asked_for(&mut self, kind: EventKind) {
         let asked = self.view.tasks.iter().filter(|task| !task.status.is_final() && task.cancel_on.contains(&kind));
         let asked = asked.map(|task| task.id.clone()).collect();
-        self.close_tasks(asked, super::payment::closing_reason(kind));
+        self.close_tasks(asked, Reason::closing(kind));
     }
 
     /// Records that the table moved nothing. A flow is not asked about receipts and channels, so its log is not filled

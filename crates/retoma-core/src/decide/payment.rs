@@ -66,7 +66,7 @@ pub(super) fn close_declared(draft: &mut Draft<'_>, conversation: &mut Conversat
     if is_end_of_one_charge(event.kind) && order.is_some() && own_key != running.key {
         return;
     }
-    super::table::end_touches(draft, conversation, closing_reason(event.kind), None);
+    super::table::end_touches(draft, conversation, Reason::closing(event.kind), None);
     super::table::set_deadline(draft, conversation);
 }
 
@@ -75,18 +75,6 @@ fn is_end_of_one_charge(kind: EventKind) -> bool {
         kind,
         EventKind::PaymentCancelled | EventKind::PaymentExpired | EventKind::PixExpired | EventKind::PaymentOverdue
     )
-}
-
-/// The code written into what an event of this kind closes.
-pub(super) fn closing_reason(kind: EventKind) -> Reason {
-    match kind {
-        EventKind::PaymentApproved | EventKind::SubscriptionRenewed => Reason::Paid,
-        EventKind::PaymentRefunded
-        | EventKind::PaymentPartiallyRefunded
-        | EventKind::PaymentRefundRequested
-        | EventKind::PaymentChargeback => Reason::Refunded,
-        _ => Reason::Cancelled,
-    }
 }
 
 /// Money that went back takes back what of that order was not delivered yet.
@@ -113,5 +101,7 @@ pub(super) fn settle(draft: &mut Draft<'_>, conversation: &mut Conversation, eve
         except: vec![MessageClass::Receipt, MessageClass::OptOutAck],
         reason: Reason::Paid,
     });
-    conversation.cadence = None;
+    if conversation.cadence.take().is_some() {
+        super::table::set_deadline(draft, conversation);
+    }
 }

@@ -72,7 +72,7 @@ pub(super) fn opt_in(draft: &mut Draft<'_>, burst: &Burst<'_>) {
 
 /// A message of somebody who opted out: kept in the log, answered by nobody.
 pub(super) fn record_only(draft: &mut Draft<'_>, burst: &Burst<'_>) {
-    let Some(mut conversation) = cycle::of_chat(draft) else { return draft.ignore("no_transition") };
+    let Some(conversation) = cycle::of_chat(draft) else { return draft.ignore("no_transition") };
     let (_, cause) = burst.ask(draft.flow, &conversation.state);
     draft.note(&conversation, &cause, "no_transition");
 }
