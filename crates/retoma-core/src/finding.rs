@@ -83,7 +83,7 @@ impl fmt::Display for Finding {
 /// The candidate that `word` most likely was meant to be, if one is near enough to be worth naming.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let limit = (word.chars().count() / 3).max(1);
+    let limit = word.chars().count().div_ceil(3).max(1);
     candidates
         .into_iter()
         .map(|candidate| (distance(&word, &candidate.to_lowercase()), candidate))

@@ -16,6 +16,8 @@ use crate::task::{MessageClass, OnAmbiguous};
 mod check;
 mod parse;
 
+pub use check::CODES;
+
 /// The shipped flow (C1), as the file that `retoma init` writes.
 pub const VENDAS: &str = include_str!("../flows/vendas.yaml");
 
@@ -32,7 +34,8 @@ pub const REGUA_ESGOTADA: &str = "regua_esgotada";
 pub fn load(text: &str, file: &str) -> (Option<Flow>, Vec<Finding>) {
     let (parsed, mut findings) = parse::parse(text, file);
     let Some(parsed) = parsed else { return (None, findings) };
-    findings.extend(check::check(&parsed.flow, &parsed.lines, file));
+    let is_whole = !findings.iter().any(Finding::is_error);
+    findings.extend(check::check(&parsed.flow, &parsed.lines, file, is_whole));
     findings.sort_by_key(|finding| finding.line);
     let is_usable = !findings.iter().any(Finding::is_error);
     (is_usable.then_some(parsed.flow), findings)
@@ -255,3 +258,6 @@ pub struct Frequency {
     /// In which window.
     pub per: Duration,
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,6 +168,8 @@ fn read_words(node: Option<&Node>, reader: &mut Reader<'_>, lines: &mut Lines) -
     let mut words: BTreeMap<String, EventKind> = BTreeMap::new();
     let entries = node.and_then(|node| reader.entries(node, "`events`")).unwrap_or_default();
     for entry in entries {
+        // Also of a word that is wrong: its rows need not complain again.
+        lines.words.insert(entry.key.clone(), entry.line);
         let Some(named) = reader.text(&entry.value, &entry.key) else { continue };
         let Ok(kind) = named.parse::<EventKind>() else {
             let fix = suggest(&named, EventKind::ALL.iter().map(|kind| kind.as_str()));
@@ -184,7 +186,6 @@ fn read_words(node: Option<&Node>, reader: &mut Reader<'_>, lines: &mut Lines) -
             reader.error("Y2", entry.line, message, "keep one word for each type");
             continue;
         }
-        lines.words.insert(entry.key.clone(), entry.line);
         words.insert(entry.key.clone(), kind);
     }
     words
@@ -238,7 +239,7 @@ fn read_rule(node: &Node, reader: &mut Reader<'_>) -> Option<RuleEntry> {
     }
     let opt_out = fields.get("opt_out").and_then(|node| reader.flag(node, "`opt_out`")).unwrap_or(false);
     let opt_in = fields.get("opt_in").and_then(|node| reader.flag(node, "`opt_in`")).unwrap_or(false);
-    let rule = Rule { emit: emit?, priority, matching: matching?, any, unless };
+    let rule = Rule { emit: emit?, priority, matching: matching.unwrap_or(Match::Whole), any, unless };
     Some(RuleEntry { rule, opt_out, opt_in })
 }
 

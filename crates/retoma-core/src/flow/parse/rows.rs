@@ -27,7 +27,7 @@ fn read_row(node: &Node, kind: Kind, reader: &mut Reader<'_>) -> Option<(Row, Ro
         Kind::Transition => ("a transition", ["from", "event", "to", "do"]),
     };
     let fields = reader.fields(node, what, &keys)?;
-    let mut names = |key: &str, reader: &mut Reader<'_>| -> Vec<String> {
+    let names = |key: &str, reader: &mut Reader<'_>| -> Vec<String> {
         let items = fields.get(key).map(|node| reader.one_or_list(node)).unwrap_or_default();
         items.iter().filter_map(|item| reader.name(item, &format!("`{key}`"))).collect()
     };
