@@ -7,3 +7,4 @@
 
 pub mod inbound;
 mod message;
+pub(crate) mod outbound;

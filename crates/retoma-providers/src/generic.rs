@@ -2,5 +2,6 @@
 
 mod api;
 pub mod inbound;
+pub(crate) mod outbound;
 
 pub use api::event_from_api;

@@ -1,4 +1,7 @@
 //! From a message to a request, and from its answer to an outcome.
+//!
+//! Run by the deliverer around each send. The rule behind every table: what was surely not sent is tried again, what may have
+//! been sent is not (E4).
 
 use std::time::Duration;
 
@@ -10,6 +13,13 @@ use retoma_core::outcome::AttemptEnd;
 use retoma_core::task::OnAmbiguous;
 
 use crate::inbound::Secret;
+use crate::{evolution, generic};
+
+pub(crate) mod end;
+mod mask;
+mod retry_after;
+
+use end::Answer;
 
 /// A configured channel, ready to use.
 #[derive(Debug)]
@@ -117,4 +127,48 @@ pub trait Outbound {
     fn request(&self, message: &Outgoing<'_>) -> Result<WireRequest, CannotWrite>;
     /// Reads what became of it.
     fn judge(&self, end: &WireEnd) -> AttemptEnd;
+}
+
+impl Outbound for Channel {
+    fn request(&self, message: &Outgoing<'_>) -> Result<WireRequest, CannotWrite> {
+        match &self.kind {
+            ChannelKind::Evolution { base_url, instance, api_key } => {
+                evolution::outbound::request(base_url, instance, api_key, message)
+            }
+            ChannelKind::Http { url, secret } => Ok(generic::outbound::request(url, secret.as_ref(), message)),
+        }
+    }
+
+    fn judge(&self, end: &WireEnd) -> AttemptEnd {
+        let (status, headers, body) = match end {
+            WireEnd::NotWritten { what } => return end::not_written(what),
+            WireEnd::NoAnswer { what } => return end::no_answer(what),
+            WireEnd::Answer { status, headers, body } => (status, headers, body),
+        };
+        // Whatever of ours a server may write into its answer: the key, and the parts of the URL that may be one.
+        let secrets = self.kind.secret_texts();
+        let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        let answer = Answer { status: *status, headers, body, secrets: &secrets };
+        match &self.kind {
+            ChannelKind::Evolution { .. } => evolution::outbound::judge(&answer),
+            ChannelKind::Http { .. } => generic::outbound::judge(&answer),
+        }
+    }
+}
+
+impl ChannelKind {
+    fn secret_texts(&self) -> Vec<String> {
+        let text = |secret: &Secret| String::from_utf8_lossy(&secret.0).into_owned();
+        match self {
+            ChannelKind::Evolution { api_key, .. } => vec![text(api_key)],
+            ChannelKind::Http { url, secret } => {
+                let uri: http::Uri = url.parse().unwrap_or_default();
+                let user =
+                    uri.authority().and_then(|authority| authority.as_str().rsplit_once('@')).map(|(user, _)| user);
+                let path = uri.path_and_query().map(|path| path.as_str());
+                let parts = [user, path, Some(uri.path()), uri.query()].into_iter().flatten().map(str::to_owned);
+                secret.iter().map(text).chain(parts).collect()
+            }
+        }
+    }
 }
