@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Checker;
+use crate::cadence::runs_in;
 use crate::duration;
 use crate::event::EventKind;
-use crate::flow::Cadence;
 
 pub(super) fn check(checker: &mut Checker<'_>) {
     state_jitter(checker);
@@ -149,11 +149,6 @@ fn arming(checker: &mut Checker<'_>) {
             checker.reader.warn("S5", line, message, format!("add `start_cadence: {name}` to a row"));
         }
     }
-}
-
-/// Whether the cadence lives in the state.
-pub(super) fn runs_in(cadence: &Cadence, state: &str) -> bool {
-    cadence.runs_in.is_empty() || cadence.runs_in.iter().any(|known| known == state)
 }
 
 /// Q1: an hour in the week at which a reminder may leave.

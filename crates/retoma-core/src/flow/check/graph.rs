@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clocks::runs_in;
 use super::{Action, Checker};
+use crate::cadence::runs_in;
 use crate::flow::{REGUA_ESGOTADA, Row, TIMEOUT};
 
 pub(super) fn check(checker: &mut Checker<'_>) {

@@ -116,23 +116,13 @@ fn intervals(day: &[bool]) -> Vec<(u16, u16)> {
 
 /// `timezone: ZONE`, or `{default: ZONE, from: [..]}`.
 pub(super) fn read_timezone(node: Option<&Node>, reader: &mut Reader<'_>) -> TimeZone {
-    const PLACES: [&str; 2] = ["contact.timezone", "phone.area_code"];
     let zone = |name: &str| TimeZone::get(name).ok();
     let default = zone(DEFAULT_ZONE).expect("zone data is bundled");
     let Some(node) = node else { return default };
     let name = if matches!(node.value, Value::Map(_)) {
         let Some(fields) = reader.fields(node, "`timezone`", &["default", "from"]) else { return default };
-        let places = fields.get("from").map(|node| reader.one_or_list(node)).unwrap_or_default();
-        for place in places {
-            match reader.text(place, "`from`").as_deref() {
-                // The contact's own zone is always asked first.
-                Some("contact.timezone") | None => {}
-                Some("phone.area_code") => reader.no_effect_yet(place.line, "`phone.area_code`"),
-                Some(other) => {
-                    let fix = suggest(other, PLACES);
-                    reader.error("N1", place.line, format!("unknown source of a time zone `{other}`"), fix);
-                }
-            }
+        if let Some(from) = fields.get("from") {
+            read_zone_sources(from, reader);
         }
         fields.get("default")
     } else {
@@ -149,4 +139,22 @@ pub(super) fn read_timezone(node: Option<&Node>, reader: &mut Reader<'_>) -> Tim
         );
         default
     })
+}
+
+/// `from: [..]`: what is asked before the default. Both are, in this order, whatever the file leaves out.
+fn read_zone_sources(node: &Node, reader: &mut Reader<'_>) {
+    const SOURCES: [&str; 2] = ["contact.timezone", "phone.area_code"];
+    let mut named = Vec::new();
+    for item in reader.one_or_list(node) {
+        let Some(text) = reader.text(item, "`from`") else { continue };
+        if !SOURCES.contains(&text.as_str()) {
+            let message = format!("unknown source of a time zone `{text}`");
+            reader.error("N1", item.line, message, suggest(&text, SOURCES));
+        }
+        named.push(text);
+    }
+    if named.iter().all(|name| SOURCES.contains(&name.as_str())) && named != SOURCES {
+        let message = "`from` has no effect: the contact's own zone is asked first, then the area code";
+        reader.warn("Y3", node.line, message, format!("write [{}], or leave it out", SOURCES.join(", ")));
+    }
 }

@@ -60,7 +60,7 @@ flow: loja
 schema: 1
 version: 7
 locale: en
-timezone: { default: America/Manaus, from: [contact.timezone] }
+timezone: { default: America/Manaus, from: [contact.timezone, phone.area_code] }
 events: { msg: message.received, pago: payment.approved }
 inbound: { debounce: { quiet: 8s, max_wait: 1m } }
 classifier:
@@ -248,7 +248,7 @@ fn keys_without_effect_say_so_and_do_not_stop_the_flow() {
             "`revalidate`",
         ),
         ("class: reminder,", "class: reminder, template: { name: lembrete_1 },", "`template`"),
-        ("flow: rec", "timezone: { from: [phone.area_code] }\nflow: rec", "`phone.area_code`"),
+        ("flow: rec", "timezone: { from: [phone.area_code] }\nflow: rec", "`from` has no effect"),
     ];
     for (old, new, expected) in table {
         let (flow, findings) = load(&stateless("").replacen(old, new, 1), "");
