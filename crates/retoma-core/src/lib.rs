@@ -9,6 +9,7 @@
 //!
 //! **Not here:** SQL, HTTP, provider names beyond test data, and anything that waits.
 
+pub mod burst;
 pub mod cadence;
 pub mod calendar;
 pub mod classify;
@@ -24,6 +25,9 @@ pub mod ids;
 pub mod keys;
 pub mod origin_time;
 pub mod outcome;
+pub mod play;
+pub mod receipt;
+pub mod retry;
 pub mod scenario;
 pub mod send_check;
 pub mod state;
