@@ -193,3 +193,18 @@ fn a_hostile_message_costs_no_more_than_its_first_page() {
     let text = "aa ".repeat(1_000_000);
     assert_eq!(classifier.classify(&text).word, None);
 }
+
+proptest::proptest! {
+    /// Whatever people send: folding is stable, and classifying has an answer.
+    #[test]
+    fn any_text_can_be_classified(text in "\\PC{0,60}", flags in "[\\u{300}-\\u{36f}\\u{200b}-\\u{200f}\\u{fe00}-\\u{fe0f}a-z ]{0,20}") {
+        let text = format!("{text}{flags}");
+        let folded = fold::fold(&text);
+        proptest::prop_assert_eq!(fold::fold(&folded), folded.clone());
+        let rules = [rule("x", 0, Match::Words, &["a"], &["b"])];
+        let classifier = Classifier::compile(&rules, Some("x"), None).unwrap();
+        let hit = classifier.classify(&text).word.is_some();
+        proptest::prop_assert_eq!(hit, classifier.is_opt_out(&text));
+        proptest::prop_assert_eq!(hit, fold::words(&folded).any(|word| word == "a") && !folded.contains('b'));
+    }
+}

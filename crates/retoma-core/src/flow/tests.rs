@@ -232,3 +232,29 @@ fn every_message_of_vendas_reads_well_with_much_known_and_with_nothing() {
     // A code that has run out is a dead link: later touches never carry it (D10).
     assert!(!template::variables(&flow.messages["proximo_toque"].text).contains(&"pix.code".to_owned()));
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+    /// People edit this file by hand: lines go missing, are doubled, moved, or broken in the middle.
+    #[test]
+    fn a_damaged_file_gives_findings_or_a_flow_and_never_a_panic(
+        damage in proptest::collection::vec((0_usize..4, proptest::num::usize::ANY, proptest::num::usize::ANY), 1..6)
+    ) {
+        let mut lines: Vec<String> = VENDAS.lines().map(str::to_owned).collect();
+        for (kind, one, other) in damage {
+            let (one, other) = (one % lines.len(), other % lines.len());
+            match kind {
+                0 => drop(lines.remove(one)),
+                1 => lines.insert(other, lines[one].clone()),
+                2 => lines.swap(one, other),
+                _ => {
+                    let middle = lines[one].chars().count() / 2;
+                    lines[one] = lines[one].chars().take(middle).collect();
+                }
+            }
+        }
+        let (flow, findings) = load(&lines.join("\n"), "vendas.yaml");
+        proptest::prop_assert_eq!(flow.is_none(), findings.iter().any(Finding::is_error));
+    }
+}

@@ -122,21 +122,19 @@ fn emitted_facts(checker: &mut Checker<'_>) {
 
 /// C4: two words for one sentence, and nothing but file order to choose between them.
 fn equal_priorities(checker: &mut Checker<'_>) {
-    let rules = &checker.lines.rules;
     let opt_out = checker.flow.opt_out_word.as_deref();
-    for (later, (line, entry)) in rules.iter().enumerate() {
-        if Some(entry.rule.emit.as_str()) == opt_out {
-            continue;
-        }
-        let rivals = rules[..later].iter().map(|(_, rival)| &rival.rule);
-        let rivals = rivals.filter(|rival| rival.priority == entry.rule.priority && rival.emit != entry.rule.emit);
-        for rival in rivals.filter(|rival| Some(rival.emit.as_str()) != opt_out) {
-            let hits = |rule: &Rule, text: &str| {
-                Classifier::compile(std::slice::from_ref(rule), None, None)
-                    .is_ok_and(|only| only.classify(text).word.is_some())
-            };
-            if let Some(text) = EVERYDAY.iter().find(|text| hits(&entry.rule, text) && hits(rival, text)) {
-                let message = format!("{text:?} is both `{}` and `{}`, at one priority", rival.emit, entry.rule.emit);
+    // The everyday sentences that a rule hits. The opt-out word has no rivals: it is always tried first.
+    let heard = |rule: &Rule| -> Vec<&'static str> {
+        let only = Classifier::compile(std::slice::from_ref(rule), None, None).unwrap_or_default();
+        EVERYDAY.into_iter().filter(|text| only.classify(text).word.is_some()).collect()
+    };
+    let rules = checker.lines.rules.iter().filter(|(_, entry)| Some(entry.rule.emit.as_str()) != opt_out);
+    let rules: Vec<_> = rules.map(|(line, entry)| (*line, &entry.rule, heard(&entry.rule))).collect();
+    for (place, (line, rule, texts)) in rules.iter().enumerate() {
+        let rivals = rules[..place].iter().filter(|(_, rival, _)| rival.priority == rule.priority);
+        for (_, rival, rival_texts) in rivals.filter(|(_, rival, _)| rival.emit != rule.emit) {
+            if let Some(text) = texts.iter().find(|text| rival_texts.contains(text)) {
+                let message = format!("{text:?} is both `{}` and `{}`, at one priority", rival.emit, rule.emit);
                 checker.reader.warn("C4", *line, message, "give one of them a higher priority");
             }
         }

@@ -111,7 +111,7 @@ fn read_touch(node: &Node, position: usize, reader: &mut Reader<'_>) -> Option<T
     let send = fields.need("send", "the touch", reader).and_then(|node| reader.name(node, "`send`"));
     let jitter = fields.get("jitter").and_then(|node| reader.duration(node, "`jitter`")).unwrap_or_default();
     let max_late = fields.get("max_late").and_then(|node| reader.duration(node, "`max_late`"));
-    let max_late = max_late.unwrap_or(MAX_LATE[position.min(MAX_LATE.len() - 1)]);
+    let max_late = max_late.unwrap_or_else(|| MAX_LATE[position.min(MAX_LATE.len() - 1)]);
     if max_late < MINUTE {
         reader.error(
             "Y2",
