@@ -258,3 +258,14 @@ proptest::proptest! {
         proptest::prop_assert_eq!(flow.is_none(), findings.iter().any(Finding::is_error));
     }
 }
+
+#[test]
+fn every_scenario_of_vendas_comes_true() {
+    let flow = Flow::vendas();
+    assert!(flow.tests.len() >= 12, "the shipped flow has a dozen scenarios");
+    for scenario in &flow.tests {
+        let failures = crate::play::judge(&flow, scenario);
+        let log = crate::play::play(&flow, scenario).log;
+        assert!(failures.is_empty(), "{}: {failures:#?}\n{log:#?}", scenario.name);
+    }
+}
