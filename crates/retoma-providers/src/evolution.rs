@@ -5,6 +5,7 @@
 //! - There is no way to give a send an id of ours, and a 400 may follow a message that went out: see [`outbound`].
 //! - One person comes as a phone, as a LID, or as both; the same message id may come with either.
 
+pub mod fake;
 pub mod inbound;
 mod message;
 pub(crate) mod outbound;
