@@ -4,7 +4,7 @@
 //! come. It looks at the contact as the last commit left it, at events that are stored but not decided yet, and at payment
 //! facts of whichever contact. It sends nothing, waits for nothing and closes nothing: the answer is a [`Verdict`].
 //!
-//! What took a reason away is told by [`gone`], how close together messages may be by [`pace`].
+//! What took a reason away is told by `gone`, how close together messages may be by `pace`.
 
 use std::time::Duration;
 
