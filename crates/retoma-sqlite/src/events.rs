@@ -1,0 +1,9 @@
+//! Facts: events come in ([`append`](self)), are moved by people, or are given up.
+
+mod append;
+mod moves;
+mod people;
+mod spread;
+
+pub(crate) use append::PAID_RANK;
+pub(crate) use people::number as kind_number;

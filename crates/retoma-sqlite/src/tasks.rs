@@ -1,0 +1,9 @@
+//! Promises: due, started, settled, finished, and what people do with them.
+
+mod due;
+mod finish;
+mod operate;
+mod row;
+mod start;
+
+pub(crate) use row::{COLUMNS, WIDTH, task};
