@@ -4,10 +4,12 @@
 //! Nothing here opens a socket or looks at a clock. `fake.rs` of a provider is a pure fake: a request in, an answer and
 //! effects out; `retoma-server` serves it, tests and the simulator call it.
 //!
-//! **Start reading** at [`inbound`] and [`outbound`]. Facts and their sources: the comments in each provider's folder.
+//! **Start reading** at [`inbound`] and [`outbound`]; invented traffic comes from [`generate`]. Facts and their sources: the comments in each provider's folder.
 
 pub mod evolution;
+pub mod generate;
 pub mod generic;
 pub mod hotmart;
 pub mod inbound;
 pub mod outbound;
+mod rng;

@@ -16,13 +16,14 @@ use serde_json::{Value, json};
 mod bodies;
 mod faults;
 mod history;
-mod rng;
 
+pub(crate) use bodies::{envelope, jid_of, local_time};
 pub use faults::{Fault, Faults};
-pub(crate) use rng::Rng;
 
 use bodies::Message;
 use history::STORED_MAX;
+
+use crate::rng::Rng;
 
 /// The answer to one request, with what else happens because of it.
 #[derive(Clone, Debug)]

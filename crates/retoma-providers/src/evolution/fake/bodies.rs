@@ -97,7 +97,7 @@ pub(crate) fn envelope(event: &str, data: Value, instance: &str, api_key: &str, 
 }
 
 /// Local time with a `Z` behind it: the real one's mistake, to be seen through.
-fn local_time(at: Timestamp) -> String {
+pub(crate) fn local_time(at: Timestamp) -> String {
     let local = jiff::tz::Offset::constant(-3).to_datetime(at);
     format!("{}.{:03}Z", local.strftime("%Y-%m-%dT%H:%M:%S"), at.as_millisecond().rem_euclid(1000))
 }

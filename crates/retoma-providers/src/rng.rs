@@ -1,4 +1,6 @@
-//! Chance from a seed: SplitMix64. Not for secrets.
+//! Chance from a seed, for fakes and invented traffic: SplitMix64. Not for secrets.
+
+use std::time::Duration;
 
 /// A repeatable source of numbers.
 #[derive(Clone, Debug)]
@@ -22,11 +24,6 @@ impl Rng {
         u32::try_from(self.next() % u64::from(limit.max(1))).expect("below a u32")
     }
 
-    /// One of `from..=to`.
-    pub(crate) fn between(&mut self, from: u32, to: u32) -> u32 {
-        from + self.below(to.saturating_sub(from) + 1)
-    }
-
     /// True with that chance, 0 to 1.
     pub(crate) fn chance(&mut self, chance: f64) -> bool {
         self.unit() < chance
@@ -37,8 +34,33 @@ impl Rng {
         f64::from(self.below(1 << 24)) / f64::from(1u32 << 24)
     }
 
+    /// One of some things.
+    pub(crate) fn one_of<'a, T>(&mut self, things: &'a [T]) -> &'a T {
+        let at = self.below(u32::try_from(things.len()).unwrap_or(u32::MAX));
+        &things[at as usize]
+    }
+
+    /// A time between two.
+    pub(crate) fn between(&mut self, from: Duration, to: Duration) -> Duration {
+        from + to.saturating_sub(from).mul_f64(self.unit())
+    }
+
     /// An id as WhatsApp Web makes them.
     pub(crate) fn message_id(&mut self) -> String {
         format!("3EB0{:016X}", self.next())
+    }
+
+    /// A random UUID's text.
+    pub(crate) fn uuid(&mut self) -> String {
+        let (high, low) = (self.next(), self.next());
+        let low = low & 0x0fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xffff,
+            high & 0xfff,
+            low >> 48,
+            low & 0xffff_ffff_ffff
+        )
     }
 }
