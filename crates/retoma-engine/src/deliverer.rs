@@ -273,7 +273,11 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
     async fn drain(&mut self) {
         let all = async { while self.sends.join_next().await.is_some() {} };
         if tokio::time::timeout(DRAIN_FOR, all).await.is_err() {
-            tracing::warn!(event = "sends_left_open", count = self.sends.len(), "they are reconciled at the next start");
+            tracing::warn!(
+                event = "sends_left_open",
+                count = self.sends.len(),
+                "they are reconciled at the next start"
+            );
         }
     }
 }

@@ -75,8 +75,7 @@ impl<S: Store> Engine<S> {
             }
             let flights = Arc::new(Flights::default());
             let (landed, results) = mpsc::channel(LANDED_MAX);
-            let deliverer =
-                deliverer::run(store.clone(), transport, Arc::clone(&shared), Arc::clone(&flights), landed);
+            let deliverer = deliverer::run(store.clone(), transport, Arc::clone(&shared), Arc::clone(&flights), landed);
             let completer = completer::run(store.clone(), Arc::clone(&shared), Arc::clone(&flights), results);
             let keeper = keeper::run(store.clone(), Arc::clone(&shared), flights);
             loops.spawn(after(deliverer, named("deliverer")));
@@ -148,12 +147,16 @@ impl<S: Store> Engine<S> {
 
     /// Tells the loops that something changed behind their back (a command wrote to the store).
     pub fn wake(&self) {
-        self.shared.signals.inbox.notify_one();
+        // From the lowest id on: a released event may be an old one.
+        self.shared.signals.committed(EventId(Uuid::nil()));
         self.shared.signals.due.notify_one();
     }
 }
 
-async fn after(work: impl Future<Output = Exit>, name: impl FnOnce(Exit) -> (&'static str, Exit)) -> (&'static str, Exit) {
+async fn after(
+    work: impl Future<Output = Exit>,
+    name: impl FnOnce(Exit) -> (&'static str, Exit),
+) -> (&'static str, Exit) {
     name(work.await)
 }
 
@@ -189,7 +192,9 @@ impl Supervisor {
         };
         match tokio::time::timeout(STOP_FOR, all).await {
             Ok(result) => result,
-            Err(_) => Err("the loops did not end in time; what was under way is reconciled at the next start".to_owned()),
+            Err(_) => {
+                Err("the loops did not end in time; what was under way is reconciled at the next start".to_owned())
+            }
         }
     }
 }

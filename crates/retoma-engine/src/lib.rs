@@ -7,7 +7,7 @@
 //! - `completer`: stores how attempts ended;
 //! - `keeper`: finds stuck sends, removes old history.
 //!
-//! They meet only in the store. What one holds in memory, and the [`Signals`](signal) between them, are hints: each loop also
+//! They meet only in the store. What one holds in memory, and the `Signals` between them, are hints: each loop also
 //! looks by itself at least once a second.
 //!
 //! **Not here:** SQL, HTTP serving, provider knowledge, any rule of the domain. Time comes from a [`Clock`], requests leave

@@ -30,6 +30,8 @@ use inbox::{Group, Inbox};
 
 /// Rows in one look at the inbox.
 const LOAD_MAX: usize = 2048;
+/// Undecided events held in memory; beyond that the rest waits in the store until half of them are decided (never 7).
+const KNOWN_MAX: usize = 50_000;
 /// Decisions in one commit.
 const DECIDE_MAX: usize = 1024;
 /// The longest the owner sleeps.
@@ -51,6 +53,8 @@ struct OwnerLoop<S> {
     deadlines: Deadlines,
     seen: Option<EventId>,
     rescanned: Option<Duration>,
+    /// Whether the store holds more than the memory may.
+    behind: bool,
 }
 
 /// Runs until the engine stops.
@@ -60,7 +64,7 @@ pub(crate) async fn run<S: Store>(store: S, shared: Arc<Shared>) -> Exit {
         Err(error) => return Exit::Fatal(error.to_string()),
     };
     let (inbox, deadlines) = (Inbox::default(), Deadlines::default());
-    let mut owner = OwnerLoop { store, shared, owner, inbox, deadlines, seen: None, rescanned: None };
+    let mut owner = OwnerLoop { store, shared, owner, inbox, deadlines, seen: None, rescanned: None, behind: false };
     let mut stopping = owner.shared.signals.stopping();
     loop {
         if *stopping.borrow_and_update() {
@@ -110,6 +114,9 @@ impl<S: Store> OwnerLoop<S> {
 
     /// Takes note of what is in the store's inbox.
     async fn look(&mut self) -> Result<(), Error> {
+        if self.behind {
+            return if self.inbox.len() < KNOWN_MAX / 2 { self.load_after(self.seen, None).await } else { Ok(()) };
+        }
         let lowest = self.shared.signals.take_lowest();
         let now = self.shared.clock.monotonic();
         if self.rescanned.is_none_or(|at| now.saturating_sub(at) >= RESCAN_EVERY) {
@@ -126,7 +133,9 @@ impl<S: Store> OwnerLoop<S> {
     async fn rescan(&mut self) -> Result<(), Error> {
         let mut alive = HashSet::new();
         self.load_after(None, Some(&mut alive)).await?;
-        self.inbox.keep_only(&alive);
+        if !self.behind {
+            self.inbox.keep_only(&alive);
+        }
         Ok(())
     }
 
@@ -145,7 +154,8 @@ impl<S: Store> OwnerLoop<S> {
                 alive.extend(events.iter().map(|event| event.id));
             }
             self.inbox.offer(events);
-            if !full {
+            self.behind = full && self.inbox.len() >= KNOWN_MAX;
+            if !full || self.behind {
                 return Ok(());
             }
         }

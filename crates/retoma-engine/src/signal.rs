@@ -7,7 +7,7 @@ use tokio::sync::{Notify, watch};
 
 /// The engine's wake-ups.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     /// Events were committed: the owner looks.
     pub(crate) inbox: Notify,
     /// Tasks may be due, or a lane is free: the deliverer looks.

@@ -182,7 +182,11 @@ impl HttpTransport {
                     }
                 }
             }
-            Ok::<_, String>(WireEnd::Answer { status: head.status.as_u16(), headers: head.headers, body: kept.freeze() })
+            Ok::<_, String>(WireEnd::Answer {
+                status: head.status.as_u16(),
+                headers: head.headers,
+                body: kept.freeze(),
+            })
         };
         let what = match timeout(deadline, answer).await {
             Ok(Ok(end)) => return end,

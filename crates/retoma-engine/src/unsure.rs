@@ -35,14 +35,14 @@ pub(crate) async fn settle<S: Store>(
 fn by_policy(shared: &Shared, task: &Task, now: Timestamp) -> Finish {
     let policy = shared.setup.channels.get(&task.channel).and_then(|channel| channel.on_ambiguous);
     let settled = settle_unsure(task, policy);
-    let (next, resend, evidence) = match (settled, task.cancel_reason) {
-        (Settled::AssumeSent, _) => (NextStep::Sent, false, "no evidence came; the policy takes it as sent"),
-        // Its reason is gone: whatever the policy, it is not sent again, and nobody needs to decide.
-        (_, Some(reason)) => (NextStep::Cancelled(reason), false, "no evidence came; it was cancelled meanwhile"),
-        (Settled::ResendOnce, None) => {
+    let (next, resend, evidence) = match (task.cancel_reason, settled) {
+        // Any end but accepted closes it, whatever the policy (D2): it is not sent again, and nobody needs to decide.
+        (Some(reason), _) => (NextStep::Cancelled(reason), false, "no evidence came; it was cancelled meanwhile"),
+        (None, Settled::AssumeSent) => (NextStep::Sent, false, "no evidence came; the policy takes it as sent"),
+        (None, Settled::ResendOnce) => {
             (NextStep::Retry { at: now, counts: false }, true, "no evidence came; the policy sends it once more")
         }
-        (Settled::Hold, None) => (NextStep::Held(Reason::Unconfirmed), false, "no evidence came; a person decides"),
+        (None, Settled::Hold) => (NextStep::Held(Reason::Unconfirmed), false, "no evidence came; a person decides"),
     };
     Finish {
         tenant: task.tenant.clone(),

@@ -10,10 +10,11 @@
 //! by compare-and-set only.
 //!
 //! **Not here:** SQL, threads, and any rule of the domain. What a decision *means* is `Decision::apply` in `retoma-core`;
-//! a store must leave the rows that `apply` would leave, and [`conformance`] holds it to that.
+//! a store must leave the rows that `apply` would leave, and the suite in `conformance` (feature `conformance`) holds it to that.
 
 use std::future::Future;
 
+#[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod error;
 pub mod types;

@@ -24,8 +24,11 @@ impl StoppedChannels {
     /// Reads the channels' rows.
     pub(crate) async fn refresh<S: Store>(&mut self, store: &S, shared: &Shared) -> Result<(), Error> {
         let states = store.channel_states(shared.setup.tenant.clone()).await?;
-        self.since =
-            states.into_iter().filter(|state| state.stopped.is_some()).map(|state| (state.channel, state.since)).collect();
+        self.since = states
+            .into_iter()
+            .filter(|state| state.stopped.is_some())
+            .map(|state| (state.channel, state.since))
+            .collect();
         for channel in self.since.keys() {
             shared.mark_stopped(channel, true);
         }

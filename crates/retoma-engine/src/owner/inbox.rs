@@ -74,12 +74,6 @@ impl Inbox {
         self.known.len()
     }
 
-    /// The oldest event seen, as the place where a rescan starts.
-    pub(crate) fn oldest_received_at(&self) -> Option<Timestamp> {
-        let lanes = self.lanes.values().flatten().map(|event| event.received_at);
-        lanes.chain(self.alone.values().map(|event| event.received_at)).min()
-    }
-
     /// Groups that may be decided at `now`, at most one per contact and `limit` in all; and when the next one will be.
     pub(crate) fn ready(
         &self,
