@@ -12,6 +12,8 @@ use retoma_core::keys::Key16;
 
 mod auth;
 pub(crate) mod body;
+#[cfg(test)]
+mod fuzz;
 mod headers;
 pub(crate) mod hmac;
 pub(crate) mod json;

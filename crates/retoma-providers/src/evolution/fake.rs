@@ -166,7 +166,7 @@ impl Fake {
         let fault = if self.over_the_rate(now) { Fault::TooMany } else { self.faults.pick(number, &mut self.rng) };
         let message = Message {
             id: self.rng.message_id(),
-            jid: bodies::jid_of(number),
+            jid: jid_of(number),
             number: number.to_owned(),
             text: text.to_owned(),
             at: now,
@@ -263,7 +263,7 @@ impl Fake {
             numbers
                 .iter()
                 .filter_map(Value::as_str)
-                .map(|number| json!({"jid": bodies::jid_of(number), "exists": known(number), "number": number}))
+                .map(|number| json!({"jid": jid_of(number), "exists": known(number), "number": number}))
                 .collect(),
         )
     }
