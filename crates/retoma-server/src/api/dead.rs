@@ -1,0 +1,135 @@
+//! `/v1/dead`: what was given up, with everything a person needs to decide (E7).
+
+use axum::extract::{Path, State};
+use retoma_store::{DeadLetter, DeadMoves, Page, Store};
+use serde_json::{Value, json};
+
+use crate::auth::{Reader, Writer};
+use crate::fields::Fields;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::AppState;
+use crate::views;
+
+use super::{Answer, JsonBody, ok};
+
+fn shown(letter: &DeadLetter) -> Value {
+    serde_json::to_value(letter).expect("a dead letter is plain data")
+}
+
+/// `GET /v1/dead`.
+pub(crate) async fn list<S: Store>(State(state): State<AppState<S>>, _: Reader, query: Query) -> Answer {
+    query.only(&["limit", "cursor"])?;
+    let letters = state.engine.store().list_dead(state.tenant.clone(), query.page()?).await?;
+    ok(views::page(&letters, shown))
+}
+
+/// `GET /v1/dead/{id}`.
+pub(crate) async fn show<S: Store>(State(state): State<AppState<S>>, _: Reader, Path(id): Path<String>) -> Answer {
+    let mut page = Page { cursor: None, limit: 500 };
+    loop {
+        let letters = state.engine.store().list_dead(state.tenant.clone(), page.clone()).await?;
+        if let Some(letter) = letters.items.iter().find(|letter| letter.id == id) {
+            return ok(shown(letter));
+        }
+        match letters.next_cursor {
+            Some(cursor) => page.cursor = Some(cursor),
+            None => return Err(Problem::not_found("dead letter")),
+        }
+    }
+}
+
+/// `POST /v1/dead/retry {ids|filter, reason}`.
+pub(crate) async fn retry<S: Store>(state: State<AppState<S>>, writer: Writer, body: JsonBody) -> Answer {
+    move_letters(state, writer, body, true).await
+}
+
+/// `POST /v1/dead/discard {ids|filter, reason}`.
+pub(crate) async fn discard<S: Store>(state: State<AppState<S>>, writer: Writer, body: JsonBody) -> Answer {
+    move_letters(state, writer, body, false).await
+}
+
+async fn move_letters<S: Store>(
+    State(state): State<AppState<S>>,
+    Writer(caller): Writer,
+    JsonBody(body): JsonBody,
+    retry: bool,
+) -> Answer {
+    let fields = Fields::of(&body)?;
+    let mut ids = fields.texts("ids")?;
+    let filter = fields.object("filter")?;
+    let reason = fields.text("reason")?.map(str::to_owned);
+    fields.finish()?;
+    let mut all = false;
+    match (ids.is_empty(), filter) {
+        (false, None) => {}
+        (true, Some(filter)) => {
+            let chosen = Chosen::of(&filter)?;
+            filter.finish()?;
+            all = chosen.is_everything();
+            if !all {
+                ids = chosen.find(&state).await?;
+            }
+        }
+        _ => return Err(Problem::invalid("say which: ids, or a filter ({\"all\": true} takes every one)")),
+    }
+    if !retry && reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
+        return Err(Problem::invalid("discarding needs a reason"));
+    }
+    let moved = if ids.is_empty() && !all {
+        Vec::new()
+    } else {
+        let now = state.engine.clock().now();
+        let moves = DeadMoves { tenant: state.tenant.clone(), ids, all, retry, reason, actor: caller.actor, now };
+        state.engine.store().move_dead(moves).await?
+    };
+    state.engine.wake();
+    let word = if retry { "retried" } else { "discarded" };
+    ok(json!({ word: moved.len(), "ids": moved }))
+}
+
+/// A filter over dead letters.
+struct Chosen {
+    kind: Option<String>,
+    source: Option<String>,
+    flow: Option<String>,
+    reason: Option<String>,
+}
+
+impl Chosen {
+    fn of(filter: &Fields<'_>) -> Result<Self, Problem> {
+        let own = |key| filter.text(key).map(|text| text.map(str::to_owned));
+        let chosen = Self { kind: own("kind")?, source: own("source")?, flow: own("flow")?, reason: own("reason")? };
+        let all = filter.boolean("all")? == Some(true);
+        if all == chosen.is_everything() {
+            return Ok(chosen);
+        }
+        Err(Problem::invalid("filter takes kind, source, flow, reason, or all: true alone"))
+    }
+
+    fn is_everything(&self) -> bool {
+        self.kind.is_none() && self.source.is_none() && self.flow.is_none() && self.reason.is_none()
+    }
+
+    fn takes(&self, letter: &DeadLetter) -> bool {
+        let fits =
+            |wanted: &Option<String>, has: Option<&str>| wanted.as_deref().is_none_or(|wanted| has == Some(wanted));
+        fits(&self.kind, Some(&letter.kind))
+            && fits(&self.source, letter.source.as_deref())
+            && fits(&self.flow, letter.flow.as_deref())
+            && fits(&self.reason, Some(&letter.reason))
+    }
+
+    async fn find<S: Store>(&self, state: &AppState<S>) -> Result<Vec<String>, Problem> {
+        let mut page = Page { cursor: None, limit: 500 };
+        let mut ids = Vec::new();
+        loop {
+            let letters = state.engine.store().list_dead(state.tenant.clone(), page.clone()).await?;
+            ids.extend(letters.items.iter().filter(|letter| self.takes(letter)).map(|letter| letter.id.clone()));
+            match letters.next_cursor {
+                Some(cursor) => page.cursor = Some(cursor),
+                None => return Ok(ids),
+            }
+        }
+    }
+}

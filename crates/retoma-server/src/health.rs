@@ -1,0 +1,117 @@
+//! `/healthz/live`, `/healthz/ready`, `/healthz/pipeline` (F4): for orchestrators, load balancers and watchdogs. Counts and
+//! ages only, so that no key is needed.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use retoma_store::{Stats, Store};
+use serde_json::{Value, json};
+
+use crate::problem::{Code, Problem};
+use crate::state::AppState;
+
+/// A loop that has been silent for longer than this is not well; healthy ones beat every second.
+const BEAT_WITHIN: Duration = Duration::from_secs(30);
+/// A task or event that waits for longer than this is late (F2).
+const LATE_AFTER: Duration = Duration::from_secs(900);
+
+/// `GET /healthz/live`: the process answers.
+pub(crate) async fn live() -> Response {
+    Json(json!({ "live": true })).into_response()
+}
+
+/// `GET /healthz/ready`: the storage answers, so that events can be taken.
+pub(crate) async fn ready<S: Store>(State(state): State<AppState<S>>) -> Response {
+    match state.engine.store().channel_states(state.tenant.clone()).await {
+        Ok(_) => Json(json!({ "ready": true })).into_response(),
+        Err(_) => Problem::new(Code::StorageUnavailable, "the storage does not answer")
+            .retry_after(Duration::from_secs(5))
+            .into_response(),
+    }
+}
+
+/// `GET /healthz/pipeline`: the watchdog's figures. 503 while something stands still.
+pub(crate) async fn pipeline<S: Store>(State(state): State<AppState<S>>) -> Response {
+    let now = state.engine.clock().now();
+    match state.engine.store().stats(now).await {
+        Ok(stats) => {
+            let figures = figures(&stats, now);
+            let status = if figures["ok"] == true { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            (status, Json(figures)).into_response()
+        }
+        Err(error) => Problem::from(error).into_response(),
+    }
+}
+
+/// Ages and counts of what waits, with a verdict.
+pub(crate) fn figures(stats: &Stats, now: Timestamp) -> Value {
+    let age = |at: Option<Timestamp>| at.map(|at| now.duration_since(at).as_secs().max(0));
+    let late = i64::try_from(LATE_AFTER.as_secs()).unwrap_or(i64::MAX);
+    let silent = i64::try_from(BEAT_WITHIN.as_secs()).unwrap_or(i64::MAX);
+    let (inbox, due) = (age(stats.oldest_pending_at), age(stats.oldest_due_at));
+    let beats = stats.heartbeats.iter().map(|beat| {
+        let age = now.duration_since(beat.seen_at).as_secs().max(0);
+        json!({ "flow": beat.flow, "seen_at": beat.seen_at.to_string(), "age_s": age, "ok": age <= silent })
+    });
+    let beats: Vec<Value> = beats.collect();
+    let mut wrong = Vec::new();
+    if beats.iter().any(|beat| beat["ok"] == false) {
+        wrong.push("silent_loop");
+    }
+    if inbox.is_some_and(|age| age > late) {
+        wrong.push("inbox_late");
+    }
+    if due.is_some_and(|age| age > late) {
+        wrong.push("tasks_late");
+    }
+    let tasks = |word: &str| stats.tasks.get(word).copied().unwrap_or(0);
+    json!({
+        "ok": wrong.is_empty(),
+        "wrong": wrong,
+        "now": now.to_string(),
+        "inbox": { "waiting": stats.events.get("received").copied().unwrap_or(0), "oldest_age_s": inbox },
+        "tasks": {
+            "oldest_due_age_s": due,
+            "scheduled": tasks("scheduled"),
+            "sending": tasks("sending"),
+            "failed": tasks("failed"),
+            "held": tasks("held"),
+            "unsure": tasks("unsure"),
+            "dead": tasks("dead"),
+        },
+        "held_events": stats.events.get("held").copied().unwrap_or(0),
+        "quarantined_events": stats.events.get("quarantined").copied().unwrap_or(0),
+        "heartbeats": beats,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use retoma_store::Heartbeat;
+
+    use super::*;
+
+    #[test]
+    fn silence_and_lateness_are_told_apart_and_an_idle_system_is_well() {
+        let now: Timestamp = "2026-12-02T13:00:00Z".parse().unwrap();
+        let ago = |seconds: i64| Timestamp::from_second(now.as_second() - seconds).unwrap();
+        let beat = |seconds| vec![Heartbeat { flow: "owner".into(), seen_at: ago(seconds) }];
+        let well = Stats { heartbeats: beat(1), ..Stats::default() };
+        let table = [
+            (well.clone(), json!([])),
+            (Stats { heartbeats: beat(31), ..Stats::default() }, json!(["silent_loop"])),
+            (Stats { oldest_pending_at: Some(ago(901)), ..well.clone() }, json!(["inbox_late"])),
+            (Stats { oldest_due_at: Some(ago(901)), ..well.clone() }, json!(["tasks_late"])),
+            (Stats { oldest_due_at: Some(ago(600)), oldest_pending_at: Some(ago(5)), ..well }, json!([])),
+        ];
+        for (stats, wrong) in table {
+            let figures = figures(&stats, now);
+            assert_eq!(figures["wrong"], wrong);
+            assert_eq!(figures["ok"], wrong.as_array().unwrap().is_empty());
+        }
+    }
+}
