@@ -1,0 +1,343 @@
+//! A whole Retoma in one process: real store, real loops, real router; virtual time and a recording wire.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, StatusCode};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use retoma_core::flow::{self, Flow};
+use retoma_core::ids::{ChannelName, Tenant};
+use retoma_core::retry::RetryPolicy;
+use retoma_engine::{Clock, Engine, EngineSetup, Supervisor, Transport};
+use retoma_providers::inbound::{Auth, Provider, Secret, Source};
+use retoma_providers::outbound::{Channel, ChannelKind, WireEnd, WireRequest};
+use retoma_server::{AppState, Door, ServerSetup};
+use retoma_sqlite::{Options, SqliteStore};
+use retoma_store::{Retention, Store};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+/// A clock that only moves when told.
+pub(crate) struct ManualClock {
+    now_ms: AtomicI64,
+    real: retoma_engine::SystemClock,
+}
+
+impl ManualClock {
+    fn at(start: Timestamp) -> Self {
+        Self { now_ms: AtomicI64::new(start.as_millisecond()), real: retoma_engine::SystemClock::new() }
+    }
+
+    fn set(&self, to: Timestamp) {
+        self.now_ms.fetch_max(to.as_millisecond(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millisecond(self.now_ms.load(Ordering::SeqCst)).unwrap()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.real.monotonic()
+    }
+
+    fn real_until(&self, at: Timestamp) -> Duration {
+        // Virtual time stands still until the test moves it, and then wakes the loops.
+        if at <= self.now() { Duration::ZERO } else { Duration::from_secs(3600) }
+    }
+}
+
+/// What left: number, virtual time.
+#[derive(Clone, Debug)]
+pub(crate) struct Left {
+    pub(crate) to: String,
+    pub(crate) at: Timestamp,
+}
+
+/// A provider that takes everything and remembers it, unless told otherwise.
+pub(crate) struct Wire {
+    clock: Arc<ManualClock>,
+    pub(crate) log: Mutex<Vec<Left>>,
+    /// Ends for the next requests, first in first out; then everything is accepted.
+    pub(crate) ends: Mutex<Vec<WireEnd>>,
+}
+
+impl Transport for Wire {
+    async fn send(&self, request: WireRequest, _deadline: Duration, _start_by: Duration) -> WireEnd {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        assert!(body["text"].as_str().is_some_and(|text| !text.is_empty()), "nothing empty leaves");
+        let to = body["number"].as_str().unwrap_or_default().to_owned();
+        let n = {
+            let mut log = self.log.lock().unwrap();
+            log.push(Left { to, at: self.clock.now() });
+            log.len()
+        };
+        let planned = {
+            let mut ends = self.ends.lock().unwrap();
+            if ends.is_empty() { None } else { Some(ends.remove(0)) }
+        };
+        planned.unwrap_or_else(|| accepted(n))
+    }
+}
+
+pub(crate) fn accepted(n: usize) -> WireEnd {
+    let body = json!({"key": {"remoteJid": "x", "fromMe": true, "id": format!("WIRE{n}")}, "status": "PENDING"});
+    WireEnd::Answer { status: 201, headers: HeaderMap::new(), body: Bytes::from(body.to_string()) }
+}
+
+pub(crate) struct World {
+    pub(crate) engine: Engine<SqliteStore>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) wire: Arc<Wire>,
+    router: axum::Router,
+    _supervisor: Supervisor,
+    dir: tempfile::TempDir,
+}
+
+const HOTTOK: &str = "segredo-de-teste";
+
+fn header_auth(name: &str) -> Auth {
+    Auth::Header { name: name.into(), secrets: vec![Secret(HOTTOK.as_bytes().to_vec())], or_body: None }
+}
+
+fn door(name: &str, provider: Provider, auth: Auth, instance: Option<&str>) -> Door {
+    let source = Source {
+        name: name.into(),
+        tenant: Tenant::default(),
+        provider,
+        account: name.into(),
+        flow: Some("vendas".into()),
+        channel: Some("zap".into()),
+        auth,
+        instance: instance.map(str::to_owned),
+        mapping: None,
+        body_bytes_max: 4 << 20,
+    };
+    Door { source, rate: None }
+}
+
+fn zap() -> Channel {
+    Channel {
+        name: "zap".into(),
+        tenant: Tenant::default(),
+        kind: ChannelKind::Evolution {
+            base_url: "http://127.0.0.1:1".into(),
+            instance: "loja-a".into(),
+            api_key: Secret(b"chave".to_vec()),
+        },
+        on_ambiguous: None,
+        deadline: Duration::from_secs(5),
+        concurrency: 64,
+    }
+}
+
+pub(crate) fn vendas() -> Flow {
+    let (flow, findings) = flow::load(flow::VENDAS, "vendas.yaml");
+    flow.unwrap_or_else(|| panic!("the shipped flow has findings: {findings:?}"))
+}
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+impl World {
+    /// A world in which it is that time.
+    pub(crate) async fn new(start: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&dir.path().join("retoma.db"), Options::default()).unwrap();
+        let clock = Arc::new(ManualClock::at(at(start)));
+        let wire = Arc::new(Wire { clock: Arc::clone(&clock), log: Mutex::default(), ends: Mutex::default() });
+        let setup = EngineSetup {
+            flows: [("vendas".into(), Arc::new(vendas()))].into(),
+            channels: [(ChannelName::new("zap"), Arc::new(zap()))].into(),
+            default_channel: Some("zap".into()),
+            retry: RetryPolicy::recovery(),
+            reconcile_for: Duration::from_secs(600),
+            decide: true,
+            deliver: true,
+            tenant: Tenant::default(),
+            keep: Retention {
+                events: Duration::from_secs(90 * 86_400),
+                tasks: Duration::from_secs(90 * 86_400),
+                gate_keys: Duration::from_secs(30 * 86_400),
+            },
+        };
+        let (engine, supervisor) =
+            Engine::start(store, setup, Arc::clone(&clock) as Arc<dyn Clock>, Arc::clone(&wire)).await.unwrap();
+        let doors = vec![
+            door("loja-hotmart", Provider::Hotmart, header_auth("X-HOTMART-HOTTOK"), None),
+            door("zap", Provider::Evolution, header_auth("x-hook-secret"), Some("loja-a")),
+        ];
+        let state = AppState::new(
+            engine.clone(),
+            ServerSetup {
+                doors,
+                channels: vec!["zap".into()],
+                default_channel: Some("zap".into()),
+                timezone: jiff::tz::TimeZone::get("America/Sao_Paulo").unwrap(),
+                local_key: None,
+                random: || [7; 32],
+                version: "test",
+            },
+        );
+        let router = retoma_server::router(state);
+        Self { engine, clock, wire, router, _supervisor: supervisor, dir }
+    }
+
+    /// The database's path, for looking at it from outside.
+    pub(crate) fn path(&self) -> std::path::PathBuf {
+        self.dir.path().join("retoma.db")
+    }
+
+    pub(crate) async fn post(&self, source: &str, body: &Value) -> StatusCode {
+        let header = if source == "zap" { "x-hook-secret" } else { "X-HOTMART-HOTTOK" };
+        let request = Request::post(format!("/in/{source}"))
+            .header("content-type", "application/json")
+            .header(header, HOTTOK)
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let status = answer.status();
+        let text = answer.into_body().collect().await.unwrap().to_bytes();
+        assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&text));
+        status
+    }
+
+    /// The contact writes.
+    pub(crate) async fn says(&self, phone: &str, id: &str, text: &str) {
+        self.post("zap", &message(phone, id, text, self.clock.now())).await;
+    }
+
+    /// Hotmart says something of a transaction.
+    pub(crate) async fn hotmart(&self, event: &str, phone: &str, transaction: &str) {
+        let id = format!("{event}-{transaction}-{phone}");
+        self.post("loja-hotmart", &purchase(event, &id, phone, transaction, self.clock.now())).await;
+    }
+
+    /// Waits until nothing is left to be done at this instant.
+    pub(crate) async fn settle(&self) {
+        for round in 0.. {
+            assert!(round < 20_000, "the world does not come to rest");
+            self.engine.wake();
+            if self.is_at_rest().await {
+                return;
+            }
+            // A condition is waited for, not a time: the loops run on real threads.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn is_at_rest(&self) -> bool {
+        let now = self.clock.now().as_millisecond();
+        let busy = self
+            .one(&format!(
+                "SELECT (SELECT count(*) FROM inbox JOIN event USING (id) WHERE event.kind <> 'message.received' OR event.urgent = 1)
+                      + (SELECT count(*) FROM inbox JOIN event USING (id) WHERE event.kind = 'message.received'
+                           AND event.received_at <= {now} - 4000)
+                      + (SELECT count(*) FROM task WHERE status = 'sending')
+                      + (SELECT count(*) FROM task WHERE handed = 1 AND status IN ('scheduled', 'failed') AND next_attempt_at <= {now})
+                      + (SELECT count(*) FROM task WHERE status = 'unsure' AND reconcile_until <= {now})
+                      + (SELECT count(*) FROM conversation WHERE closed = 0 AND deadline_at <= {now})"
+            ))
+            .await;
+        busy == json!(0)
+    }
+
+    /// Moves the clock, stopping wherever something falls due on the way.
+    pub(crate) async fn pass(&self, span: Duration) {
+        let end = self.clock.now().checked_add(span).unwrap();
+        self.settle().await;
+        while self.clock.now() < end {
+            let wake = self.engine.store().next_wake().await.unwrap();
+            let burst = self.one("SELECT min(received_at) FROM inbox").await;
+            let burst = burst.as_i64().map(|_| self.clock.now().checked_add(Duration::from_secs(1)).unwrap());
+            let next =
+                [wake.deadline_at, wake.task_at, burst].into_iter().flatten().filter(|at| *at > self.clock.now()).min();
+            self.clock.set(next.unwrap_or(end).min(end));
+            self.settle().await;
+        }
+    }
+
+    /// The first value of a query.
+    pub(crate) async fn one(&self, sql: &str) -> Value {
+        let rows = self.engine.store().query_sql(sql.to_owned()).await.unwrap();
+        rows.rows.first().and_then(|row| row.first()).cloned().unwrap_or(Value::Null)
+    }
+
+    /// The first column of a query.
+    pub(crate) async fn column(&self, sql: &str) -> Vec<String> {
+        let rows = self.engine.store().query_sql(sql.to_owned()).await.unwrap();
+        rows.rows.iter().map(|row| row[0].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// The state of the contact's latest cycle.
+    pub(crate) async fn state_of(&self, phone: &str) -> String {
+        let sql = format!(
+            "SELECT conversation.state FROM conversation JOIN identity USING (contact)
+             WHERE identity.value = '{phone}' AND conversation.closed = 0 ORDER BY conversation.ordinal DESC LIMIT 1"
+        );
+        self.one(&sql).await.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Names of the messages that left for a contact, in order.
+    pub(crate) async fn sent_to(&self, phone: &str) -> Vec<String> {
+        self.column(&format!(
+            "SELECT task.message FROM task JOIN attempt ON attempt.task = task.seq JOIN identity ON identity.contact = task.contact
+             WHERE identity.value = '{phone}' AND task.status = 'sent' ORDER BY attempt.started_at, task.seq"
+        ))
+        .await
+    }
+
+    /// Why the contact's closed tasks were closed.
+    pub(crate) async fn closed_of(&self, phone: &str) -> Vec<String> {
+        self.column(&format!(
+            "SELECT coalesce(task.touch, task.message) || ' ' || task.reason FROM task JOIN identity ON identity.contact = task.contact
+             WHERE identity.value = '{phone}' AND task.status = 'cancelled' ORDER BY task.scheduled_for"
+        ))
+        .await
+    }
+}
+
+pub(crate) fn message(phone: &str, id: &str, text: &str, at: Timestamp) -> Value {
+    json!({
+        "event": "messages.upsert", "instance": "loja-a",
+        "data": {
+            "key": {"remoteJid": format!("{phone}@s.whatsapp.net"), "fromMe": false, "id": id},
+            "pushName": "Ana Teste", "message": {"conversation": text}, "messageType": "conversation",
+            "messageTimestamp": at.as_second()
+        },
+        "date_time": "2026-11-30T15:40:00.000Z", "sender": "554133330000@s.whatsapp.net", "apikey": "TOKEN-DA-INSTANCIA"
+    })
+}
+
+pub(crate) fn purchase(event: &str, id: &str, phone: &str, transaction: &str, at: Timestamp) -> Value {
+    let ms = at.as_millisecond();
+    let (event, payment) = match event {
+        "PIX" => (
+            "PURCHASE_BILLET_PRINTED",
+            json!({"type": "PIX", "pix_code": "00020101021226EXEMPLO6304ABCD", "pix_expiration_date": ms + 172_800_000}),
+        ),
+        "REFUSED" => ("PURCHASE_CANCELED", json!({"type": "CREDIT_CARD", "refusal_reason": "Saldo insuficiente"})),
+        "CART" => ("PURCHASE_OUT_OF_SHOPPING_CART", Value::Null),
+        other => (other, json!({"type": "PIX"})),
+    };
+    let buyer = json!({"email": format!("{phone}@example.com"), "name": "Ana Teste", "first_name": "Ana",
+        "checkout_phone_code": "55", "checkout_phone": &phone[2..], "phone": phone});
+    let product = json!({"id": 9_000_001, "name": "Curso Exemplo"});
+    if payment.is_null() {
+        return json!({"id": id, "creation_date": ms, "event": event, "version": "2.0.0",
+            "data": {"product": product, "offer": {"code": "abc1def2"}, "buyer": buyer}});
+    }
+    json!({
+        "id": id, "creation_date": ms, "event": event, "version": "2.0.0",
+        "data": {"product": product, "buyer": buyer, "purchase": {
+            "transaction": transaction, "order_date": ms, "recurrence_number": 1,
+            "full_price": {"value": 197, "currency_value": "BRL"}, "offer": {"code": "abc1def2"}, "payment": payment}}
+    })
+}
