@@ -1,0 +1,175 @@
+//! Tasks and attempts: starts, ends, filters.
+
+use jiff::Timestamp;
+use retoma_core::ids::{BucketNo, ContactId, ConversationId, TaskId, Tenant};
+use retoma_core::outcome::{AttemptEnd, NextStep, Outcome};
+use retoma_core::send_check::Reason;
+use retoma_core::task::{Task, TaskStatus};
+use serde::{Deserialize, Serialize};
+
+use super::ReceiptStatus;
+
+/// A wish to start.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Whose.
+    pub tenant: Tenant,
+    /// Which task.
+    pub task: TaskId,
+    /// Its bucket.
+    pub bucket: BucketNo,
+    /// For whom.
+    pub contact: ContactId,
+    /// `attempts` as seen.
+    pub attempts: u32,
+    /// The contact's version as seen by the check.
+    pub contact_version: u64,
+    /// Whether undecided chat messages stop it, too (reminders).
+    pub block_on_chat: bool,
+    /// Whether a payment fact (rank 30 or more) of the task's order stops it (reminders).
+    pub block_on_paid: bool,
+}
+
+/// The answer to a start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// The start row is on disk.
+    Started {
+        /// The attempt's number, from 1.
+        attempt: u32,
+    },
+    /// The task moved meanwhile.
+    Moved,
+    /// Something that may take the reason away came in: decide first, then check again.
+    LookAgain,
+    /// The bucket is not the caller's any more.
+    NotOwner,
+}
+
+/// What the check said of a task that does not start now.
+#[derive(Clone, Debug)]
+pub struct Settle {
+    /// Whose.
+    pub tenant: Tenant,
+    /// Which.
+    pub task: TaskId,
+    /// `attempts` as seen.
+    pub attempts: u32,
+    /// What.
+    pub to: SettleTo,
+}
+
+/// Where a task goes without a start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettleTo {
+    /// `cancelled`, `avoided = true`.
+    Avoided(Reason),
+    /// Stays `scheduled` (or `failed`); `next_attempt_at` moves.
+    Deferred(Reason, Timestamp),
+    /// `held`, with what is missing.
+    Held(Reason, String),
+}
+
+/// The end of an attempt.
+#[derive(Clone, Debug)]
+pub struct Finish {
+    /// Whose.
+    pub tenant: Tenant,
+    /// Which task.
+    pub task: TaskId,
+    /// Which attempt.
+    pub attempt: u32,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// With what.
+    pub end: AttemptEnd,
+    /// Where the task goes.
+    pub next: NextStep,
+    /// Whether this finish uses up the one resend of `resend_once`.
+    pub resend: bool,
+    /// A sentence of evidence for people (`process ended during send`).
+    pub evidence: Option<String>,
+}
+
+/// An attempt as stored (append only; its end is filled in once).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AttemptRow {
+    /// Its number, from 1.
+    pub n: u32,
+    /// When its start was committed.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Its class.
+    pub outcome: Option<Outcome>,
+    /// Status of the answer.
+    pub http_status: Option<u16>,
+    /// What went wrong, for people.
+    pub error: Option<String>,
+    /// The answer, masked and cut.
+    pub response: Option<String>,
+    /// The provider's message id.
+    pub provider_message_id: Option<String>,
+}
+
+/// A task as lists show it.
+#[derive(Clone, Debug)]
+pub struct TaskRow {
+    /// The task.
+    pub task: Task,
+    /// The last attempt's class.
+    pub outcome: Option<Outcome>,
+    /// The last error.
+    pub last_error: Option<String>,
+    /// The provider's message id.
+    pub provider_message_id: Option<String>,
+    /// What the provider last said of it.
+    pub receipt: Option<ReceiptStatus>,
+    /// What is missing, for `held`.
+    pub detail: Option<String>,
+}
+
+/// Which tasks.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    /// Whose.
+    pub tenant: Tenant,
+    /// These.
+    pub ids: Vec<TaskId>,
+    /// Of this contact.
+    pub contact: Option<ContactId>,
+    /// Of this conversation.
+    pub conversation: Option<ConversationId>,
+    /// Of this status.
+    pub status: Option<TaskStatus>,
+    /// Of this cadence or action (`motivo`).
+    pub reason: Option<String>,
+    /// Whose order's transaction is this.
+    pub reference: Option<String>,
+    /// Whose touch number is this.
+    pub touch_no: Option<u32>,
+    /// Only those stuck right now: due for over 15 min, `sending` too long, held, unsure.
+    pub stuck_at: Option<Timestamp>,
+}
+
+/// Back to work, or settled by a person.
+#[derive(Clone, Debug)]
+pub struct Reopen {
+    /// Whose.
+    pub tenant: Tenant,
+    /// Which.
+    pub ids: Vec<TaskId>,
+    /// How.
+    pub how: ReopenHow,
+}
+
+/// What a person does with a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReopenHow {
+    /// `held`, `dead`, `failed` or `cancelled by mistake` back to `scheduled`, due now. The check still has its say.
+    Retry,
+    /// `unsure` or `held` was sent after all.
+    ResolveSent,
+    /// `unsure` or `held` was surely not sent: `scheduled`, due now.
+    ResolveNotSent,
+}
