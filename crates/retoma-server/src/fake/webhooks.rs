@@ -107,6 +107,7 @@ impl Poster {
 /// `host:port` of a URL, as the address guard wants it.
 fn authority(url: &str) -> String {
     let uri: http::Uri = url.parse().unwrap_or_default();
-    let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
+    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    let port = uri.port_u16().unwrap_or(usual);
     format!("{}:{port}", uri.host().unwrap_or_default())
 }
