@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use retoma_core::decision::Transition;
 use retoma_core::ids::{ContactId, EventId, RequestId, TaskId, Tenant};
 use retoma_core::outcome::Outcome;
+use retoma_core::task::TaskStatus;
 use retoma_store::{
     AttemptRow, AuditRow, DeadLetter, EventFilter, EventRow, EventStatus, FindContact, Page, Paged, RawRequest,
     TaskFilter, TaskRow,
@@ -63,6 +64,10 @@ pub(crate) fn task_where(filter: &TaskFilter) -> Where {
         condition.and("t.conversation = ?", conversation.as_bytes().to_vec());
     }
     if let Some(status) = filter.status {
+        if matches!(status, TaskStatus::Held | TaskStatus::Unsure | TaskStatus::Dead) {
+            // Word for word the condition of the partial index, or SQLite does not use it.
+            condition.sql.push_str(" AND t.status IN ('held', 'unsure', 'dead')");
+        }
         condition.and("t.status = ?", status.as_str().to_owned());
     }
     if let Some(reason) = &filter.reason {
@@ -85,7 +90,7 @@ pub(crate) fn task_where(filter: &TaskFilter) -> Where {
         condition.values.push(Value::Integer(before(now, SENDING_LONG)));
         condition.sql.push_str(&format!(
             "({late} OR t.seq IN (SELECT seq FROM task INDEXED BY task_sending WHERE status = 'sending' AND started_at < ?{})
-              OR t.seq IN (SELECT seq FROM task INDEXED BY task_attention WHERE status IN ('held', 'unsure')))",
+              OR t.seq IN (SELECT seq FROM task INDEXED BY task_attention WHERE status IN ('held', 'unsure', 'dead') AND status <> 'dead'))",
             condition.values.len()
         ));
     }
@@ -140,8 +145,13 @@ impl Database {
     ) -> retoma_store::Result<Paged<EventRow>> {
         let mut condition = Where::of_tenant("e.tenant", tenant);
         if let Some(status) = filter.status {
-            if status == EventStatus::Received {
-                condition.sql.push_str(" AND e.seq IN (SELECT seq FROM inbox)");
+            match status {
+                EventStatus::Received => condition.sql.push_str(" AND e.seq IN (SELECT seq FROM inbox)"),
+                // Word for word the condition of the partial index, or SQLite does not use it.
+                EventStatus::Held | EventStatus::Quarantined | EventStatus::Dead => {
+                    condition.sql.push_str(" AND e.status IN ('held', 'quarantined', 'dead')");
+                }
+                EventStatus::Decided | EventStatus::Ignored | EventStatus::Discarded => {}
             }
             condition.and("e.status = ?", status.as_str().to_owned());
         }

@@ -1,0 +1,241 @@
+//! Ends of attempts, and what providers say later (D2, E4, E6, E7).
+
+use retoma_core::outcome::{NextStep, Outcome};
+use retoma_core::send_check::Reason;
+use retoma_core::task::TaskStatus;
+
+use super::world::*;
+use crate::*;
+
+/// Truth may come late, and twice.
+pub async fn an_end_counts_once<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("touch", 0)]).await;
+    assert!(
+        !finish(store, finish_of("touch", 1, end(Outcome::Accepted), NextStep::Sent, at(1))).await,
+        "nothing started"
+    );
+    let attempt = start(store, "touch", contact, at(1)).await;
+    let wrong = finish_of("touch", attempt + 1, end(Outcome::Accepted), NextStep::Sent, at(2));
+    assert!(!finish(store, wrong).await);
+    assert!(finish(store, finish_of("touch", attempt, end(Outcome::Accepted), NextStep::Sent, at(2))).await);
+    let late = finish_of("touch", attempt, end(Outcome::Transient), NextStep::Retry { at: at(3), counts: true }, at(3));
+    assert!(!finish(store, late).await);
+    let (row, attempts) = task_and_attempts(store, "touch").await;
+    assert_eq!((row.task.status, row.outcome, row.last_error), (TaskStatus::Sent, Some(Outcome::Accepted), None));
+    assert_eq!(row.provider_message_id.as_deref(), Some("3EB0AAAA0001"));
+    assert_eq!(row.receipt, Some(ReceiptStatus::Accepted));
+    let ended = &attempts[0];
+    assert_eq!((ended.ended_at, ended.outcome, ended.http_status), (Some(at(2)), Some(Outcome::Accepted), Some(201)));
+    assert_eq!(ended.provider_message_id.as_deref(), Some("3EB0AAAA0001"));
+}
+
+/// D1: two time columns; a failure never moves the commercial one.
+pub async fn a_failure_is_tried_again_at_its_time<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("touch", 5)]).await;
+    start(store, "touch", contact, at(10)).await;
+    let next = NextStep::Retry { at: at(70), counts: true };
+    finish(store, finish_of("touch", 1, end(Outcome::Transient), next, at(11))).await;
+    let row = task(store, "touch").await;
+    assert_eq!((row.task.status, row.task.attempts), (TaskStatus::Failed, 1));
+    assert_eq!((row.task.scheduled_for, row.task.next_attempt_at), (at(5), at(70)));
+    assert_eq!(row.last_error.as_deref(), Some("it was transient"));
+    assert_eq!(due_ids(store, at(69)).await, [""; 0]);
+    assert_eq!(due_ids(store, at(70)).await, ["touch"]);
+    assert_eq!(start(store, "touch", contact, at(70)).await, 2);
+    finish(store, finish_of("touch", 2, end(Outcome::Accepted), NextStep::Sent, at(71))).await;
+    let (_, attempts) = task_and_attempts(store, "touch").await;
+    assert_eq!(
+        attempts.iter().map(|attempt| attempt.outcome).collect::<Vec<_>>(),
+        [Some(Outcome::Transient), Some(Outcome::Accepted)]
+    );
+}
+
+/// E3: rate limits and a stopped channel burn no attempts, and are on record.
+pub async fn a_try_that_does_not_count_burns_no_attempt<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("touch", 0)]).await;
+    for round in 0..3 {
+        let attempt = start(store, "touch", contact, at(round * 10)).await;
+        let next = NextStep::Retry { at: at(round * 10 + 5), counts: false };
+        assert!(finish(store, finish_of("touch", attempt, end(Outcome::RateNumber), next, at(round * 10 + 1))).await);
+        assert_eq!(task(store, "touch").await.task.attempts, 0);
+    }
+    let attempt = start(store, "touch", contact, at(40)).await;
+    assert_eq!(attempt, task(store, "touch").await.task.attempts, "an attempt is named by what counts");
+    assert!(finish(store, finish_of("touch", attempt, end(Outcome::Accepted), NextStep::Sent, at(41))).await);
+    assert_eq!(task_and_attempts(store, "touch").await.1.len(), 4);
+}
+
+/// D2: any end but accepted makes it `cancelled`, never a retry.
+pub async fn a_marked_task_ends_cancelled_unless_accepted<S: Store>(store: &S) {
+    let ends = [
+        ("accepted", Outcome::Accepted, NextStep::Sent, TaskStatus::Sent),
+        ("transient", Outcome::Transient, NextStep::Retry { at: at(60), counts: true }, TaskStatus::Cancelled),
+        ("given_up", Outcome::Content, NextStep::Dead, TaskStatus::Cancelled),
+        ("held", Outcome::Window, NextStep::Held(Reason::WindowClosed), TaskStatus::Cancelled),
+        ("unsure", Outcome::Ambiguous, NextStep::Unsure { until: at(90) }, TaskStatus::Unsure),
+    ];
+    let contact = contact_with(store, 1, ends.iter().map(|(id, ..)| reminder(id, 0)).collect()).await;
+    for (id, ..) in &ends {
+        start(store, id, contact, at(1)).await;
+    }
+    let filter = TaskFilter { contact: Some(contact), ..TaskFilter::default() };
+    assert_eq!(store.cancel_tasks(filter, "ana".to_owned(), at(2)).await.unwrap().len(), ends.len());
+    for (id, outcome, next, expected) in ends {
+        assert_eq!(status(store, id).await, TaskStatus::Sending, "{id} is under way");
+        assert!(finish(store, finish_of(id, 1, end(outcome), next, at(3))).await);
+        let ended = task(store, id).await.task;
+        assert_eq!(ended.status, expected, "{id}");
+        if expected == TaskStatus::Cancelled {
+            assert_eq!((ended.reason, ended.avoided), (Some(Reason::Cancelled), false), "{id}");
+        }
+    }
+    // What may have left is still looked up; then only an accepted end survives the mark.
+    let policy = finish_of("unsure", 1, end(Outcome::Ambiguous), NextStep::Held(Reason::Unconfirmed), at(90));
+    assert!(finish(store, policy).await);
+    assert_eq!(status(store, "unsure").await, TaskStatus::Cancelled);
+    assert!(store.list_dead(tenant(), first_page()).await.unwrap().items.is_empty());
+}
+
+/// E4: never retried blindly; evidence or the policy settles it, once, and the row keeps its first end.
+pub async fn what_nobody_knows_is_unsure_until_somebody_says<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("found", 0), reminder("assumed", 0)]).await;
+    for id in ["found", "assumed"] {
+        start(store, id, contact, at(1)).await;
+        let unsure = NextStep::Unsure { until: at(100) };
+        assert!(finish(store, finish_of(id, 1, end(Outcome::Ambiguous), unsure, at(2))).await);
+        let row = task(store, id).await.task;
+        assert_eq!((row.status, row.reconcile_until), (TaskStatus::Unsure, Some(at(100))));
+    }
+    assert_eq!(due_ids(store, at(99)).await, [""; 0]);
+    assert_eq!(store.next_wake().await.unwrap().task_at, Some(at(100)));
+    let mut due = due_ids(store, at(100)).await;
+    due.sort();
+    assert_eq!(due, ["assumed", "found"]);
+    let echo = Finish {
+        evidence: Some("the echo carried our reference".to_owned()),
+        ..finish_of("found", 1, end(Outcome::Accepted), NextStep::Sent, at(50))
+    };
+    assert!(finish(store, echo.clone()).await);
+    assert!(!finish(store, echo).await, "settled once");
+    let policy = Finish {
+        evidence: Some("no evidence came".to_owned()),
+        ..finish_of("assumed", 1, end(Outcome::Ambiguous), NextStep::Sent, at(100))
+    };
+    assert!(finish(store, policy).await);
+    for (id, evidence) in [("found", "the echo carried our reference"), ("assumed", "no evidence came")] {
+        let (row, attempts) = task_and_attempts(store, id).await;
+        assert_eq!((row.task.status, row.task.reconcile_until), (TaskStatus::Sent, None), "{id}");
+        let attempt = &attempts[0];
+        assert_eq!((attempt.outcome, attempt.ended_at), (Some(Outcome::Ambiguous), Some(at(2))), "{id}");
+        assert_eq!(attempt.error.as_deref(), Some(format!("it was ambiguous; {evidence}").as_str()), "{id}");
+    }
+    assert_eq!(task(store, "found").await.provider_message_id.as_deref(), Some("3EB0AAAA0001"));
+    assert!(due_ids(store, at(9999)).await.is_empty());
+}
+
+/// Never 2: every such resend is on record.
+pub async fn the_one_resend_is_on_record<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("code", 0)]).await;
+    start(store, "code", contact, at(1)).await;
+    finish(store, finish_of("code", 1, end(Outcome::Ambiguous), NextStep::Unsure { until: at(9) }, at(2))).await;
+    let resend = Finish {
+        resend: true,
+        ..finish_of("code", 1, end(Outcome::Ambiguous), NextStep::Retry { at: at(9), counts: false }, at(9))
+    };
+    assert!(finish(store, resend).await);
+    let row = task(store, "code").await.task;
+    assert_eq!((row.status, row.resent), (TaskStatus::Failed, true));
+    let again = start(store, "code", contact, at(10)).await;
+    finish(store, finish_of("code", again, end(Outcome::Accepted), NextStep::Sent, at(11))).await;
+    let (_, attempts) = task_and_attempts(store, "code").await;
+    assert_eq!(attempts.len(), 2);
+    assert_eq!(view(store, contact, at(12)).await.sends.len(), 2, "both may have arrived");
+}
+
+/// E7: with its attempts, errors and payload.
+pub async fn what_is_given_up_becomes_a_dead_letter<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("touch", 0)]).await;
+    start(store, "touch", contact, at(1)).await;
+    let again = NextStep::Retry { at: at(3), counts: true };
+    finish(store, finish_of("touch", 1, end(Outcome::Transient), again, at(2))).await;
+    start(store, "touch", contact, at(3)).await;
+    finish(store, finish_of("touch", 2, end(Outcome::Recipient), NextStep::Dead, at(4))).await;
+    assert_eq!(status(store, "touch").await, TaskStatus::Dead);
+    let dead = store.list_dead(tenant(), first_page()).await.unwrap().items.remove(0);
+    assert_eq!((dead.id.as_str(), dead.kind.as_str(), dead.key.as_str()), ("touch", "task", "touch"));
+    assert_eq!((dead.attempts, dead.reason.as_str()), (2, "recipient"));
+    assert_eq!(dead.errors, ["it was transient", "it was recipient"]);
+    assert_eq!((dead.last_error.as_deref(), dead.flow.as_deref()), (Some("it was recipient"), Some("vendas")));
+    assert_eq!((dead.created_at, dead.died_at), (at(0), at(4)));
+    assert_eq!(dead.payload["message"], "lembrete_pix");
+    assert!(!dead.consumer_version.is_empty());
+}
+
+/// The look after the start stopped it: counted as the success it is.
+pub async fn an_attempt_closed_before_a_byte_left_is_avoided<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("touch", 0)]).await;
+    start(store, "touch", contact, at(1)).await;
+    finish(store, finish_of("touch", 1, end(Outcome::NotSent), NextStep::Cancelled(Reason::Paid), at(2))).await;
+    let row = task(store, "touch").await.task;
+    assert_eq!((row.status, row.reason, row.avoided), (TaskStatus::Cancelled, Some(Reason::Paid), true));
+    assert!(view(store, contact, at(3)).await.sends.is_empty());
+}
+
+async fn sent<S: Store>(store: &S, n: u64, message: &str) -> String {
+    let id = format!("touch-{n}");
+    let contact = contact_with(store, n, vec![Task { reference: Default::default(), ..reminder(&id, 0) }]).await;
+    start(store, &id, contact, at(1)).await;
+    let mut accepted = end(Outcome::Accepted);
+    accepted.provider_message_id = Some(message.to_owned());
+    assert!(finish(store, finish_of(&id, 1, accepted, NextStep::Sent, at(2))).await);
+    id
+}
+
+fn receipt(message: &str, status: ReceiptStatus) -> Receipt {
+    Receipt { tenant: tenant(), channel: "zap".into(), provider_message_id: message.to_owned(), status, at: at(9) }
+}
+
+/// E6: READ before DELIVERED is fine.
+pub async fn receipts_in_any_order_say_the_same<S: Store>(store: &S) {
+    use ReceiptStatus::{Delivered, Failed, Read, Sent};
+    let orders = [[Sent, Delivered, Read, Failed], [Read, Failed, Sent, Delivered], [Failed, Delivered, Read, Sent]];
+    for (n, order) in (1..).zip(orders) {
+        let message = format!("3EB0{n}");
+        let id = sent(store, n, &message).await;
+        for status in order {
+            store.merge_receipts(vec![receipt(&message, status), receipt(&message, status)]).await.unwrap();
+        }
+        assert_eq!(task(store, &id).await.receipt, Some(Read), "{order:?}");
+    }
+}
+
+/// E6: the side state.
+pub async fn a_failed_receipt_is_overridden_by_delivery_only<S: Store>(store: &S) {
+    use ReceiptStatus::{Accepted, Delivered, Failed, Played, Sent};
+    let cases = [
+        (vec![], Accepted),
+        (vec![Sent], Sent),
+        (vec![Failed], Failed),
+        (vec![Failed, Sent], Failed),
+        (vec![Sent, Failed, Accepted], Failed),
+        (vec![Failed, Delivered], Delivered),
+        (vec![Played, Failed], Played),
+    ];
+    for (n, (told, expected)) in (1..).zip(cases) {
+        let message = format!("3EB0{n}");
+        let id = sent(store, n, &message).await;
+        store.merge_receipts(told.iter().map(|status| receipt(&message, *status)).collect()).await.unwrap();
+        assert_eq!(task(store, &id).await.receipt, Some(expected), "{told:?}");
+    }
+}
+
+/// E6: the status before our own HTTP answer; no orphan, no race.
+pub async fn a_receipt_may_come_before_our_own_result<S: Store>(store: &S) {
+    store.merge_receipts(vec![receipt("3EB01", ReceiptStatus::Delivered)]).await.unwrap();
+    // The same id on another channel, or of another tenant, is another message.
+    let other = Receipt { channel: "cloud".into(), ..receipt("3EB01", ReceiptStatus::Played) };
+    let theirs = Receipt { tenant: Tenant::new("outra"), ..receipt("3EB01", ReceiptStatus::Played) };
+    store.merge_receipts(vec![other, theirs]).await.unwrap();
+    let id = sent(store, 1, "3EB01").await;
+    assert_eq!(task(store, &id).await.receipt, Some(ReceiptStatus::Delivered));
+}
