@@ -1,14 +1,34 @@
-//! The checkpointer: copies the log back into the database from a thread and a connection of its own, so that no commit
-//! pays for it. Woken by the writer, which learns the log's length from SQLite after each commit.
+//! Checkpoints: the log is copied back into the database off the commit path.
+//!
+//! The *checkpointer* has a thread and a connection of its own. Woken by the writer, which learns the log's length from
+//! SQLite after each commit, it copies what is there and waits for nobody. Under steady load it is never quite done, so the
+//! log would never start over: when it is long, and little of it is left to copy, the *writer* copies that little between
+//! two commits; its next commit then begins the log anew. (The checkpointer cannot do that part: it would wait for a write
+//! lock that the writer takes again at once.)
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Receiver;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
 
 use rusqlite::{Connection, OpenFlags};
 
 use crate::OpenError;
 use crate::database::{Role, settings};
 use crate::options::Options;
+
+/// When the log is so many times longer than it should be, the writer waits for readers, too. They end within their time.
+const FAR_TOO_LONG: u32 = 4;
+
+/// What both threads know of the log, in pages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    /// Its length, as SQLite said after the last commit.
+    pub(crate) pages: Arc<AtomicU32>,
+    /// How much of it the checkpointer has copied.
+    copied: Arc<AtomicU32>,
+}
 
 /// The write-ahead log beside a database.
 pub(crate) fn log_path(database: &Path) -> PathBuf {
@@ -24,26 +44,64 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Connection, OpenErr
     Ok(connection)
 }
 
-/// Runs until the writer is gone. Each message is the log's length in pages.
-pub(crate) fn run(connection: &Connection, wakes: &Receiver<u32>, restart_pages: u32) {
-    while let Ok(pages) = wakes.recv() {
-        // Passive waits for nobody and stops nobody.
-        checkpoint(connection, "PASSIVE");
-        if pages >= restart_pages {
-            // Far too long: now only the last few frames are left to copy, so the writer waits for a moment, and the
-            // log starts over. Readers end within their time.
-            checkpoint(connection, "RESTART");
+/// The checkpointer's loop; runs until the writer is gone.
+pub(crate) fn run(connection: &Connection, wakes: &Receiver<()>, log: &Log) {
+    while wakes.recv().is_ok() {
+        if let Some(copied) = checkpoint(connection, "PASSIVE") {
+            log.copied.store(copied, Ordering::Relaxed);
         }
     }
 }
 
-fn checkpoint(connection: &Connection, mode: &str) {
+/// The writer's part.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    log: Log,
+    wake: SyncSender<()>,
+    /// Length at which to look again.
+    next_look: Cell<u32>,
+}
+
+impl Keeper {
+    pub(crate) fn new(log: Log, wake: SyncSender<()>) -> Self {
+        Self { log, wake, next_look: Cell::new(0) }
+    }
+
+    /// Between two commits.
+    pub(crate) fn after_commit(&self, connection: &Connection, options: &Options) {
+        let pages = self.log.pages.load(Ordering::Relaxed);
+        if pages < options.checkpoint_pages {
+            self.next_look.set(0);
+            return;
+        }
+        // Full: it is at work, and will be woken by the next commit.
+        let _ = self.wake.try_send(());
+        let left = pages.saturating_sub(self.log.copied.load(Ordering::Relaxed));
+        let far_too_long = pages >= options.restart_pages.saturating_mul(FAR_TOO_LONG);
+        let too_much_left = left > options.checkpoint_pages && !far_too_long;
+        if pages < options.restart_pages.max(self.next_look.get()) || too_much_left {
+            return;
+        }
+        checkpoint(connection, if far_too_long { "RESTART" } else { "PASSIVE" });
+        // A reader may keep the log from starting over; then try again a little later, not after every commit.
+        self.next_look.set(pages.saturating_add(options.checkpoint_pages / 4 + 1));
+    }
+}
+
+/// Answers how many pages of the log are in the database now.
+fn checkpoint(connection: &Connection, mode: &str) -> Option<u32> {
     let done: rusqlite::Result<(i64, i64, i64)> = connection
         .prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))
         .and_then(|mut statement| statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))));
     match done {
-        Ok((busy, log, copied)) => tracing::debug!(mode, busy, log, copied, "checkpoint"),
+        Ok((busy, log, copied)) => {
+            tracing::debug!(mode, busy, log, copied, "checkpoint");
+            u32::try_from(copied).ok()
+        }
         // The log stays; the next wake tries again. A disk that fails shows up at the writer's next sync.
-        Err(error) => tracing::warn!(mode, code = ?error.sqlite_error_code(), "checkpoint failed; the log grows on"),
+        Err(error) => {
+            tracing::warn!(mode, code = ?error.sqlite_error_code(), "checkpoint failed; the log grows on");
+            None
+        }
     }
 }

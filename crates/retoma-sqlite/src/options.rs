@@ -26,7 +26,7 @@ pub struct Options {
     pub commit_bytes_max: usize,
     /// Pages in the log from which the checkpointer copies them back, without waiting for anybody.
     pub checkpoint_pages: u32,
-    /// Pages in the log from which it waits for readers, so that the log starts over.
+    /// Pages in the log from which it shall start over. Four times as many, and the writer waits for readers to end.
     pub restart_pages: u32,
     /// The log is cut back to this size when it starts over, in bytes.
     pub journal_bytes_max: u64,

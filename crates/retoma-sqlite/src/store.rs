@@ -1,7 +1,7 @@
 //! The [`Store`] over threads: one writer, two readers, a checkpointer.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, mpsc as std_mpsc};
 use std::thread::JoinHandle;
 
@@ -55,8 +55,8 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>, options: Options) -> std::result::Result<Self, OpenError> {
         let path = path.as_ref();
         let mut database = Database::open(path, options.clone())?;
-        let log_pages = Arc::new(AtomicU32::new(0));
-        let seen = Arc::clone(&log_pages);
+        let log = checkpoint::Log::default();
+        let seen = Arc::clone(&log.pages);
         database.connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: std::ffi::c_int| {
             seen.store(u32::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
@@ -65,17 +65,17 @@ impl SqliteStore {
         let (loads, lists) = (reader(path, &options)?, reader(path, &options)?);
         let poison = Arc::new(OnceLock::new());
         let (wake, wakes) = std_mpsc::sync_channel(1);
-        let writer = Writer { database, poison: Arc::clone(&poison), checkpointer: wake, log_pages };
+        let keeper = checkpoint::Keeper::new(log.clone(), wake);
+        let writer = Writer { database, poison: Arc::clone(&poison), keeper };
         let (to_writer, for_writer) = mpsc::channel(options.queue_max);
         let (to_loads, for_loads) = mpsc::channel(options.queue_max);
         let (to_lists, for_lists) = mpsc::channel(options.queue_max);
-        let restart_pages = options.restart_pages;
         let threads = vec![
             // The writer ends last of the readers' files: see `close`.
             spawn(path, "load", move || loads.run(for_loads))?,
             spawn(path, "list", move || lists.run(for_lists))?,
             spawn(path, "write", move || writer.run(for_writer))?,
-            spawn(path, "checkpoint", move || checkpoint::run(&checkpointer, &wakes, restart_pages))?,
+            spawn(path, "checkpoint", move || checkpoint::run(&checkpointer, &wakes, &log))?,
         ];
         Ok(Self {
             inner: Arc::new(Inner {

@@ -3,12 +3,12 @@
 //! While one commit syncs, the next batch accumulates, so its size adapts to the disk; there is no timer. A verb that
 //! fails for a reason of its own is found by running the batch's verbs one by one. A failed sync poisons the store.
 
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 
 use retoma_store::{Error, Result};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::checkpoint::Keeper;
 use crate::database::Database;
 use crate::error::again;
 
@@ -74,9 +74,7 @@ pub(crate) enum Message {
 pub(crate) struct Writer {
     pub(crate) database: Database,
     pub(crate) poison: Arc<OnceLock<String>>,
-    pub(crate) checkpointer: SyncSender<u32>,
-    /// The log's length in pages, as SQLite said after the last commit.
-    pub(crate) log_pages: Arc<std::sync::atomic::AtomicU32>,
+    pub(crate) keeper: Keeper,
 }
 
 impl Writer {
@@ -105,7 +103,7 @@ impl Writer {
                 }
             }
             self.commit(batch);
-            self.wake_checkpointer();
+            self.keeper.after_commit(&self.database.connection, &self.database.options);
         }
         messages.close();
         while let Ok(message) = messages.try_recv() {
@@ -138,14 +136,6 @@ impl Writer {
     fn poison(&self, why: &str) {
         if self.poison.set(why.to_owned()).is_ok() {
             tracing::error!(why, "the storage failed; nothing is acknowledged any more, the process must end");
-        }
-    }
-
-    fn wake_checkpointer(&self) {
-        let pages = self.log_pages.load(std::sync::atomic::Ordering::Relaxed);
-        if pages >= self.database.options.checkpoint_pages {
-            // Full: it is at work, and will be woken by the next commit.
-            let _ = self.checkpointer.try_send(pages);
         }
     }
 }
