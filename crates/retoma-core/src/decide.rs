@@ -45,10 +45,9 @@ pub fn decide(flow: &Flow, view: &ContactView, events: &[Event], setup: &Setup, 
     match last.kind {
         EventKind::MessageReceived => hear(&mut draft, events),
         EventKind::ClockTimeout => clock::ring(&mut draft, last),
-        EventKind::OperatorPause
-        | EventKind::OperatorResume
-        | EventKind::OperatorMove
-        | EventKind::OperatorOptOut => operator::obey(&mut draft, last),
+        EventKind::OperatorPause | EventKind::OperatorResume | EventKind::OperatorMove | EventKind::OperatorOptOut => {
+            operator::obey(&mut draft, last)
+        }
         _ => learn(&mut draft, last),
     }
     draft.close(events)

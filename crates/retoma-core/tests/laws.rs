@@ -132,7 +132,10 @@ struct Step {
 }
 
 /// Lives a life, handing every decided step to `look`.
-fn live(acts: &[Act], mut look: impl FnMut(&mut Case, &Step) -> Result<(), TestCaseError>) -> Result<(), TestCaseError> {
+fn live(
+    acts: &[Act],
+    mut look: impl FnMut(&mut Case, &Step) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
     let mut case = Case::vendas();
     for act in acts {
         let events = events_of(&mut case, act);
@@ -152,7 +155,7 @@ fn waiting_reminders(view: &ContactView) -> impl Iterator<Item = &Task> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The same arguments give the same decision, and folding the decisions again gives the same contact.
     #[test]

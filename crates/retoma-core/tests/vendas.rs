@@ -35,7 +35,7 @@ const EVENTS: [&str; 10] = [
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// The table of REQUIREMENTS C1, the shipped flow's own rows after it. What is not here has no transition.
-const C1: [Row; 32] = [
+const C1: [Row; 34] = [
     ("NOVO", "msg_recebida", "ENGAJADO", "boas_vindas", ""),
     ("ENGAJADO", "msg_recebida", "ENGAJADO", "responder_duvida", ""),
     ("ENGAJADO", "pediu_preco", "NEGOCIANDO", "mandar_oferta", ""),
@@ -68,21 +68,19 @@ const C1: [Row; 32] = [
     ("AGUARDANDO_PIX", "pagamento_recusado", "RECUPERANDO", "ajuda_cartao", "cartao_recusado"),
     ("PERDIDO", "pagamento_recusado", "RECUPERANDO", "ajuda_cartao", "cartao_recusado"),
     ("NOVO", "checkout_abandonado", "RECUPERANDO", "retomar_checkout", "carrinho"),
+    ("ENGAJADO", "checkout_abandonado", "RECUPERANDO", "retomar_checkout", "carrinho"),
+    ("NEGOCIANDO", "checkout_abandonado", "RECUPERANDO", "retomar_checkout", "carrinho"),
     ("PERDIDO", "checkout_abandonado", "RECUPERANDO", "retomar_checkout", "carrinho"),
 ];
 
-/// Two more of the same kind, and the two globals.
+/// The row that answers an event in a state: the two globals, else the table.
 fn row(from: &'static str, event: &'static str) -> Option<Row> {
-    let listed = C1.into_iter().find(|row| (row.0, row.1) == (from, event));
-    listed.or(match (from, event) {
-        ("ENGAJADO" | "NEGOCIANDO", "checkout_abandonado") => {
-            Some((from, event, "RECUPERANDO", "retomar_checkout", "carrinho"))
-        }
+    match (from, event) {
         (_, "pagamento_aprovado") => Some((from, event, "PAGO", "entregar_acesso", "")),
         // A second request for silence is not confirmed again (C12).
         (state, "pediu_parar") if state != "OPT_OUT" => Some((from, event, "OPT_OUT", "confirmar_saida", "")),
-        _ => None,
-    })
+        _ => C1.into_iter().find(|row| (row.0, row.1) == (from, event)),
+    }
 }
 
 /// What came of an event: the state after, what went out, the cadence that was armed, the words of the log row.

@@ -19,9 +19,8 @@ pub(super) fn ring(draft: &mut Draft<'_>, event: &Event) {
     let Some(deadline) = &event.data.deadline else { return draft.ignore("stale_deadline") };
     let found = draft.cycles().find(|cycle| cycle.id == deadline.conversation);
     // Something moved the cycle since: this deadline is nobody's any more. So sweeping twice is harmless.
-    let is_current = |cycle: &&Conversation| {
-        cycle.deadline_at.is_some_and(|at| at.as_millisecond() == deadline.at.as_millisecond())
-    };
+    let is_current =
+        |cycle: &&Conversation| cycle.deadline_at.is_some_and(|at| at.as_millisecond() == deadline.at.as_millisecond());
     let Some(mut conversation) = found.filter(is_current).cloned() else {
         return draft.ignore("stale_deadline");
     };

@@ -79,10 +79,7 @@ fn leave(draft: &mut Draft<'_>, conversation: &mut Conversation, cause: &Cause<'
 }
 
 /// The cadence that gives the cycle its clock: armed, and alive in its state.
-pub(super) fn running<'a>(
-    flow: &'a Flow,
-    conversation: &'a Conversation,
-) -> Option<(&'a RunningCadence, &'a Cadence)> {
+pub(super) fn running<'a>(flow: &'a Flow, conversation: &'a Conversation) -> Option<(&'a RunningCadence, &'a Cadence)> {
     let running = conversation.cadence.as_ref()?;
     let cadence = flow.cadences.get(&running.name)?;
     cadence::runs_in(cadence, &conversation.state).then_some((running, cadence))
@@ -102,7 +99,8 @@ fn act(draft: &mut Draft<'_>, conversation: &mut Conversation, row: &Row, cause:
             Action::Send(message) => promise(draft, conversation, message, cause),
             Action::StartCadence(name) => {
                 let lead = lead.filter(|_| cause.touch.is_none()).map(|position| &row.actions[position]);
-                let lead = lead.and_then(|action| if let Action::Send(message) = action { Some(message) } else { None });
+                let lead =
+                    lead.and_then(|action| if let Action::Send(message) = action { Some(message) } else { None });
                 arm(draft, conversation, name, lead, cause)
             }
             Action::CancelCadence(name) => {

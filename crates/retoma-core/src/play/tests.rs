@@ -45,7 +45,9 @@ fn one_unpaid_pix_is_three_messages_at_their_times() {
     assert_eq!(sent(&played), ["lembrete_pix", "proximo_toque", "proximo_toque"]);
     let start: Timestamp = START.parse().unwrap();
     let minutes: Vec<i64> = played.sent.iter().map(|sent| (sent.at.as_second() - start.as_second()) / 60).collect();
-    assert!((15..=17).contains(&minutes[0]) && (240..=250).contains(&minutes[1]) && (1_200..=1_220).contains(&minutes[2]));
+    assert!(
+        (15..=17).contains(&minutes[0]) && (240..=250).contains(&minutes[1]) && (1_200..=1_220).contains(&minutes[2])
+    );
     assert_eq!(played.conversations.last().map(|cycle| cycle.state.as_str()), Some("PERDIDO"));
     assert!(played.sent[0].text.contains("Pix"), "{}", played.sent[0].text);
     assert_eq!(played.tasks.len(), 3);
@@ -88,7 +90,8 @@ fn a_payment_up_to_the_instant_of_a_touch_wins() {
 #[test]
 fn the_judge_names_what_did_not_come_true() {
     let flow = Flow::vendas();
-    let mut case = scenario(START, vec![pix(0), Step { order: Some("HP1".to_owned()), ..step(60, EventKind::PaymentApproved) }]);
+    let mut case =
+        scenario(START, vec![pix(0), Step { order: Some("HP1".to_owned()), ..step(60, EventKind::PaymentApproved) }]);
     case.expect = Expect {
         state: Some("PAGO".to_owned()),
         sent: Some(vec!["lembrete_pix".to_owned(), "entregar_acesso".to_owned()]),

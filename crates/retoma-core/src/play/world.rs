@@ -281,9 +281,7 @@ impl<'f> World<'f> {
             NextStep::Sent => Task { status: TaskStatus::Sent, reason: None, ..sending },
             NextStep::Retry { at, .. } => Task { status: TaskStatus::Failed, next_attempt_at: at, ..sending },
             NextStep::Dead => Task { status: TaskStatus::Dead, ..sending },
-            NextStep::Unsure { until } => {
-                Task { status: TaskStatus::Unsure, reconcile_until: Some(until), ..sending }
-            }
+            NextStep::Unsure { until } => Task { status: TaskStatus::Unsure, reconcile_until: Some(until), ..sending },
             NextStep::Held(reason) => Task { status: TaskStatus::Held, reason: Some(reason), ..sending },
             NextStep::Cancelled(reason) => Task { status: TaskStatus::Cancelled, reason: Some(reason), ..sending },
         };

@@ -5,9 +5,7 @@ use super::*;
 /// C1, D8: one unpaid PIX and no reply is exactly three messages; then the cadence is exhausted.
 #[test]
 fn an_unpaid_pix_is_three_messages_and_then_lost() {
-    for (kind, first) in
-        [(EventKind::PixCreated, "lembrete_pix"), (EventKind::CheckoutAbandoned, "retomar_checkout")]
-    {
+    for (kind, first) in [(EventKind::PixCreated, "lembrete_pix"), (EventKind::CheckoutAbandoned, "retomar_checkout")] {
         let mut case = Case::vendas();
         case.fact(kind, "HP1", "curso");
         let mut sent = case.deliver();

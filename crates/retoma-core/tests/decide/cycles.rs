@@ -10,7 +10,7 @@ fn another_offer_is_another_cycle_and_each_payment_finds_its_own() {
     case.fact(EventKind::PixCreated, "HP2", "mentoria");
     assert_eq!(case.view.conversations.len(), 2);
     assert_eq!(case.waiting().len(), 6);
-    case.fact(EventKind::PaymentApproved, "HP1", "curso");
+    case.wait(MINUTE).fact(EventKind::PaymentApproved, "HP1", "curso");
     let states: Vec<&str> = case.view.conversations.iter().map(|cycle| cycle.state.as_str()).collect();
     assert_eq!(states, ["PAGO", "AGUARDANDO_PIX"]);
     let waiting: Vec<&str> = case.waiting().iter().map(|task| task.id.as_str()).collect();
@@ -76,8 +76,5 @@ fn coming_back_remembers_where_it_stopped() {
     case.walk_to("PERDIDO").say("oi, voltei");
     let previous = &case.cycle().previous;
     assert_eq!(case.state(), "ENGAJADO");
-    assert_eq!(
-        (previous.state.as_deref(), previous.event.as_deref()),
-        (Some("RECUPERANDO"), Some("regua_esgotada"))
-    );
+    assert_eq!((previous.state.as_deref(), previous.event.as_deref()), (Some("RECUPERANDO"), Some("regua_esgotada")));
 }

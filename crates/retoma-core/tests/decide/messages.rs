@@ -8,7 +8,9 @@ fn a_burst_is_one_decision_with_one_answer() {
     let mut case = Case::vendas();
     let decision = case.burst(&["oi", "", "", "preço?", "pix?"]);
     assert_eq!((decision.events.len(), decision.transitions.len(), ids(&decision).len()), (5, 1, 1));
-    assert!(decision.events.iter().all(|outcome| outcome.decided && outcome.result == "NOVO -> ENGAJADO (boas_vindas)"));
+    assert!(
+        decision.events.iter().all(|outcome| outcome.decided && outcome.result == "NOVO -> ENGAJADO (boas_vindas)")
+    );
     assert_eq!(case.view.conversations.len(), 1);
     // C2: asked for a price in NOVO, it is greeted, and the row names both.
     let row = &decision.transitions[0];

@@ -12,6 +12,7 @@ fn a_payment_closes_everything_that_waits_in_its_cycle() {
         let decision = case.fact(EventKind::PaymentApproved, transaction, "curso");
         let waiting: Vec<&str> = case.waiting().iter().map(|task| task.message.as_str()).collect();
         assert_eq!(waiting, ["entregar_acesso"]);
+        assert!(case.view.tasks.iter().all(|task| task.status.is_waiting() || task.reason == Some(Reason::Paid)));
         assert_eq!(touches(&case), ["t15 paid", "t4h paid", "t20h paid"]);
         assert_eq!((case.state(), case.cycle().deadline_at), ("PAGO", None));
         assert_eq!(ids(&decision), [format!("hotmart:entregar_acesso:{transaction}")]);
@@ -26,7 +27,10 @@ fn a_payment_marks_what_is_under_way_and_spares_the_delivery() {
     case.ring();
     case.view.tasks[1].status = TaskStatus::Sending;
     case.fact(EventKind::PaymentApproved, "HP1", "curso");
-    assert_eq!((case.view.tasks[1].status, case.view.tasks[1].cancel_reason), (TaskStatus::Sending, Some(Reason::Paid)));
+    assert_eq!(
+        (case.view.tasks[1].status, case.view.tasks[1].cancel_reason),
+        (TaskStatus::Sending, Some(Reason::Paid))
+    );
     case.fact(EventKind::PaymentApproved, "HP9", "curso");
     let waiting: Vec<String> = case.waiting().iter().map(|task| task.id.to_string()).collect();
     assert_eq!(waiting, ["hotmart:entregar_acesso:HP1", "hotmart:entregar_acesso:HP9"]);

@@ -12,9 +12,11 @@ fn a_pix_promises_three_touches_under_its_transaction() {
         ids(&decision),
         ["hotmart:pix:HP0000000001:t15", "hotmart:pix:HP0000000001:t4h", "hotmart:pix:HP0000000001:t20h"]
     );
-    for (task, (minutes, jitter, message)) in
-        decision.new_tasks.iter().zip([(15, 2, "lembrete_pix"), (240, 10, "proximo_toque"), (1_200, 20, "proximo_toque")])
-    {
+    for (task, (minutes, jitter, message)) in decision.new_tasks.iter().zip([
+        (15, 2, "lembrete_pix"),
+        (240, 10, "proximo_toque"),
+        (1_200, 20, "proximo_toque"),
+    ]) {
         let earliest = started + minutes * MINUTE;
         assert!(task.scheduled_for >= earliest && task.scheduled_for <= earliest + jitter * MINUTE, "{}", task.id);
         assert_eq!((task.kind, task.handed, task.status), (TaskKind::Touch, false, TaskStatus::Scheduled));
@@ -105,7 +107,7 @@ fn answers_go_to_the_channel_of_the_message_then_the_contacts_then_the_events_th
     let channel_of = |decision: &Decision| decision.new_tasks[0].channel.clone();
     let pix = case.fact_event(EventKind::PixCreated, "HP1", "curso");
     assert_eq!(channel_of(&case.clone().decide(std::slice::from_ref(&pix))), ChannelName::new("zap"));
-    let mut named = pix.clone();
+    let mut named = pix;
     named.data.channel = Some("loja".into());
     assert_eq!(channel_of(&case.clone().decide(&[named.clone()])), ChannelName::new("loja"));
     let message = case.event(EventKind::MessageReceived, on("pessoal"));

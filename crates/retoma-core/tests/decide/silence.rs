@@ -5,7 +5,8 @@ use super::*;
 /// FC-58, C12: contact-wide, over all cycles, one confirmation.
 #[test]
 fn an_opt_out_closes_every_cycle_and_confirms_once() {
-    for text in ["SAIR", " sair ", "Sair.", "PARAR", "stop", "quero sair da lista", "pare de mandar mensagem", "descadastrar"]
+    for text in
+        ["SAIR", " sair ", "Sair.", "PARAR", "stop", "quero sair da lista", "pare de mandar mensagem", "descadastrar"]
     {
         let mut case = Case::vendas();
         case.fact(EventKind::PixCreated, "HP1", "curso");

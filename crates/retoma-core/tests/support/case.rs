@@ -34,11 +34,7 @@ pub(crate) struct Case {
 
 /// The invented order of that number.
 pub(crate) fn order(transaction: &str) -> OrderRef {
-    OrderRef {
-        platform: "hotmart".to_owned(),
-        account: "loja".to_owned(),
-        transaction: transaction.to_owned(),
-    }
+    OrderRef { platform: "hotmart".to_owned(), account: "loja".to_owned(), transaction: transaction.to_owned() }
 }
 
 /// An empty contact.
@@ -67,7 +63,7 @@ impl Case {
         let (identities, conversations, tasks) = (Vec::new(), Vec::new(), Vec::new());
         let (sends, undecided, facts) = (Vec::new(), Vec::new(), Vec::new());
         let view = ContactView { contact: contact(), identities, conversations, tasks, sends, undecided, facts };
-        let now = "2026-12-02T15:00:00Z".parse().unwrap();
+        let now = "2026-12-02T15:00:00Z".parse().expect("an instant");
         Self { flow, view, now, log: Vec::new(), claimed: Vec::new(), events: 0 }
     }
 
@@ -111,7 +107,10 @@ impl Case {
     pub(crate) fn record(&mut self, event: &Event) {
         if let (Some(order), Some(_)) = (&event.data.order, event.kind.payment_rank()) {
             let (order, kind, occurred_at) = (order.clone(), event.kind, event.occurred_at);
-            self.view.facts.push(PaymentFact { order, kind, occurred_at });
+            let fact = PaymentFact { order, kind, occurred_at };
+            if !self.view.facts.contains(&fact) {
+                self.view.facts.push(fact);
+            }
         }
     }
 
