@@ -1,0 +1,43 @@
+//! Reading the configuration for a command: complete, or a list of what is wrong with it.
+
+use std::path::Path;
+
+use retoma_core::finding::Finding;
+
+use crate::config::{self, Loaded, Setup};
+use crate::fail::usage;
+use crate::output;
+
+/// Reads an environment variable.
+pub(crate) fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The configuration with its findings.
+pub(crate) fn loaded(config: &Path) -> anyhow::Result<Loaded> {
+    config::load(config, &env).map_err(|error| unreadable(config, &error))
+}
+
+/// A configuration that can be used; errors end the command, warnings are said.
+pub(crate) fn setup(config: &Path) -> anyhow::Result<Setup> {
+    let Loaded { setup, findings } = loaded(config)?;
+    findings.iter().for_each(|finding| output::complain(&finding.to_string()));
+    setup.ok_or_else(|| {
+        let errors = findings.iter().filter(|finding| finding.is_error()).count();
+        usage(format!("{} has {errors} error(s); `retoma check` shows them with their fixes", config.display()))
+    })
+}
+
+/// The configuration file is not there, or not readable.
+pub(crate) fn unreadable(config: &Path, error: &std::io::Error) -> anyhow::Error {
+    let advice = match error.kind() {
+        std::io::ErrorKind::NotFound => "`retoma init DIR` makes one; --config FILE names another",
+        _ => "check its permissions and that it is text in UTF-8",
+    };
+    usage(format!("{} cannot be read ({}): {advice}", config.display(), error.kind()))
+}
+
+/// Errors and warnings of a list.
+pub(crate) fn split(findings: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
+    findings.iter().partition(|finding| finding.is_error())
+}
