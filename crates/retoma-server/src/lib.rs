@@ -43,7 +43,7 @@ use problem::{Code, Problem};
 pub fn router<S: Store>(state: AppState<S>) -> Router {
     let layer = axum::middleware::from_fn_with_state(state.clone(), access::layer::<S>);
     Router::new()
-        .route("/", get(status_page::page))
+        .route("/", get(status_page::page::<S>))
         .route("/status.json", get(status_page::status::<S>))
         .route("/metrics", get(status_page::metrics::<S>))
         .route("/healthz/live", get(health::live))

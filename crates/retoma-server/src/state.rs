@@ -36,6 +36,8 @@ pub struct ServerSetup {
     pub default_channel: Option<ChannelName>,
     /// The zone of people without one of their own.
     pub timezone: TimeZone,
+    /// `pt-BR` or `en`: the page's language where a browser asks for neither.
+    pub locale: String,
     /// The key of the local command line.
     pub local_key: Option<LocalKey>,
     /// 32 fresh random bytes.
@@ -54,6 +56,7 @@ pub struct Inner<S: Store> {
     pub(crate) channels: Vec<ChannelName>,
     pub(crate) default_channel: Option<ChannelName>,
     pub(crate) timezone: TimeZone,
+    pub(crate) locale: String,
     pub(crate) local_key: Option<LocalKey>,
     pub(crate) random: fn() -> [u8; 32],
     pub(crate) version: &'static str,
@@ -79,6 +82,7 @@ impl<S: Store> AppState<S> {
             channels: setup.channels,
             default_channel: setup.default_channel,
             timezone: setup.timezone,
+            locale: setup.locale,
             local_key: setup.local_key,
             random: setup.random,
             version: setup.version,

@@ -28,9 +28,9 @@ const LAST_EVENTS: usize = 12;
 pub(crate) struct LastStatus(Mutex<Option<(Duration, Value)>>);
 
 /// `GET /`.
-pub(crate) async fn page(headers: HeaderMap) -> Response {
+pub(crate) async fn page<S: Store>(State(state): State<AppState<S>>, headers: HeaderMap) -> Response {
     let wanted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let page = PAGE.replacen("data-lang=\"\"", &format!("data-lang=\"{0}\" lang=\"{0}\"", language(wanted)), 1);
+    let page = PAGE.replacen("data-lang=\"\"", &format!("data-lang=\"{0}\" lang=\"{0}\"", language(wanted, &state.locale)), 1);
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
     let headers: [(HeaderName, &str); 4] = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
@@ -41,8 +41,8 @@ pub(crate) async fn page(headers: HeaderMap) -> Response {
     (headers, page).into_response()
 }
 
-/// The first language of the list that the page speaks; Portuguese where none is.
-fn language(accepted: &str) -> &'static str {
+/// The first language of the list that the page speaks; the installation's where none is.
+fn language<'a>(accepted: &str, default: &'a str) -> &'a str {
     let words =
         accepted.split(',').map(|entry| entry.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
     for word in words {
@@ -53,7 +53,7 @@ fn language(accepted: &str) -> &'static str {
             return "en";
         }
     }
-    "pt-BR"
+    default
 }
 
 /// `GET /status.json`.
@@ -166,8 +166,9 @@ mod tests {
             ("", "pt-BR"),
             ("PT", "pt-BR"),
         ] {
-            assert_eq!(language(accepted), expected, "{accepted}");
+            assert_eq!(language(accepted, "pt-BR"), expected, "{accepted}");
         }
+        assert_eq!(language("de", "en"), "en");
         assert_eq!(PAGE.matches("data-lang=\"\"").count(), 1);
     }
 

@@ -181,6 +181,7 @@ impl World {
                 channels: vec!["zap".into()],
                 default_channel: Some("zap".into()),
                 timezone: jiff::tz::TimeZone::get("America/Sao_Paulo").unwrap(),
+                locale: "pt-BR".to_owned(),
                 local_key: None,
                 random: || [7; 32],
                 version: "test",
