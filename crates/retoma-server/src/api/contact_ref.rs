@@ -1,5 +1,7 @@
 //! Naming a contact: `{id}`, `{phone}` or `{email}` in bodies, the same words in queries.
 
+use std::time::Duration;
+
 use retoma_core::identity::{Identity, PhoneInput, read_phone};
 use retoma_core::ids::ContactId;
 use retoma_core::state::ContactView;
@@ -61,8 +63,20 @@ fn phone_identity(text: &str) -> Option<Identity> {
     Identity::from_jid(&format!("{digits}@s.whatsapp.net"))
 }
 
-/// Everything known of one contact.
+/// How long an answer about a contact waits for what came in a moment before it.
+const SETTLE_FOR: Duration = Duration::from_secs(2);
+
+/// Everything known of one contact, once what came in for it a moment ago is decided: who asks right after a webhook wants
+/// its effect, too. A chat message that waits for its burst to end is not waited for.
 pub(crate) async fn view<S: Store>(state: &AppState<S>, id: ContactId) -> Result<ContactView, Problem> {
+    let seen = load(state, id).await?;
+    let soon = seen.undecided.iter().rev().find(|event| event.urgent || event.kind.bypasses_debounce());
+    let Some(event) = soon.map(|event| event.id) else { return Ok(seen) };
+    state.engine.decided(&state.tenant, event, SETTLE_FOR).await?;
+    load(state, id).await
+}
+
+async fn load<S: Store>(state: &AppState<S>, id: ContactId) -> Result<ContactView, Problem> {
     let now = state.engine.clock().now();
     let views = state.engine.store().load_contacts(vec![(state.tenant.clone(), id)], now).await?;
     views.into_iter().next().ok_or_else(|| Problem::not_found("contact"))
