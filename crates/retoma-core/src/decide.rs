@@ -104,14 +104,13 @@ fn learn(draft: &mut Draft<'_>, event: &Event) {
         draft.note(&conversation, &cause, if is_late { "late_fact" } else { "repeated_fact" });
         return draft.keep(conversation);
     }
-    cycle::adopt(&mut conversation, event);
     draft.remember_in(&mut conversation, event, true);
     // Paid is paid, whether or not the table has a row for it.
     payment::settle(draft, &mut conversation, event);
     match table::row_for_fact(draft.flow, &conversation.state, event.kind) {
         Some(row) => {
-            // The cycle is about this order from now on.
-            conversation.order = event.data.order.clone().or(conversation.order);
+            // Only what moves it says what the cycle is about: the refund of an older sale does not.
+            cycle::adopt(&mut conversation, event);
             table::follow(draft, &mut conversation, &row, &cause);
         }
         None => draft.note(&conversation, &cause, cause.missing()),

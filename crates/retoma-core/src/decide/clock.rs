@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::cadence;
 use crate::event::Event;
-use crate::flow::{REGUA_ESGOTADA, TIMEOUT};
+use crate::flow::{REGUA_ESGOTADA, Row, TIMEOUT};
 use crate::ids::TaskId;
 use crate::send_check::Reason;
 use crate::state::Conversation;
@@ -80,10 +80,26 @@ fn exhaust(draft: &mut Draft<'_>, conversation: &mut Conversation, event: &Event
     draft.close_tasks(too_late, Reason::TooLate);
     if is_over && silent_until <= draft.now {
         conversation.cadence = None;
+        lead_on(draft, conversation, event);
         return ask(draft, conversation, &Cause::word(event, REGUA_ESGOTADA));
     }
     conversation.deadline_at = Some(silent_until.max(table::look_again(draft.now)));
     draft.answer("waiting for the grace to pass");
+}
+
+/// Touches that were all closed before one fell due never led the cycle to where a cadence ends (AGUARDANDO_PIX to
+/// RECUPERANDO). It takes that step now, without its message, or it would wait there for ever.
+fn lead_on(draft: &mut Draft<'_>, conversation: &mut Conversation, event: &Event) {
+    let flow = draft.flow;
+    let ends_in = |state: &str| flow.row(state, REGUA_ESGOTADA).is_some();
+    if ends_in(&conversation.state) {
+        return;
+    }
+    let step = flow.row(&conversation.state, TIMEOUT).filter(|row| row.to.as_deref().is_some_and(ends_in));
+    if let Some(row) = step {
+        let silent = Row { actions: Vec::new(), ..row.clone() };
+        table::follow(draft, conversation, &silent, &Cause::word(event, TIMEOUT));
+    }
 }
 
 /// Asks the table. A deadline that it does not answer is used up all the same, or it would pass for ever.

@@ -23,17 +23,19 @@ pub(super) fn of_fact(draft: &Draft<'_>, event: &Event) -> Option<Conversation> 
     };
     let is_open = |cycle: &Conversation| !is_at_rest(draft.flow, cycle);
     let by_order = latest(draft.cycles().filter(knows_order), is_open);
-    // Some platforms name the offer in a few events only. Without it the fact goes where chat goes: a payment that
-    // reached no cycle would let the reminders go on.
-    let Some(offer) = offer else {
-        let unnamed = || latest(draft.cycles().filter(|cycle| order.is_some() && cycle.offer.is_none()), is_open);
-        return by_order.or_else(unnamed).cloned().or_else(|| of_chat(draft));
-    };
-    let same_offer = || latest(draft.cycles().filter(|cycle| cycle.offer.as_ref() == Some(offer)), is_open);
-    // A cycle in which something was bought is about that, even where the platform never named it.
-    let undecided = |cycle: &&Conversation| cycle.offer.is_none() && cycle.paid_orders.is_empty();
-    let unnamed = || latest(draft.cycles().filter(undecided), is_open);
-    by_order.or_else(same_offer).or_else(unnamed).cloned()
+    let found = by_order.or_else(|| match offer {
+        Some(offer) => {
+            let same_offer = latest(draft.cycles().filter(|cycle| cycle.offer.as_ref() == Some(offer)), is_open);
+            same_offer.or_else(|| latest(draft.cycles().filter(|cycle| cycle.offer.is_none()), is_open))
+        }
+        // Some platforms name the offer in a few events only. Without it the fact goes where chat goes, before all to a
+        // cycle that names none either: a payment that reached no cycle would let the reminders go on.
+        None => {
+            let is_unnamed = |cycle: &Conversation| order.is_some() && cycle.offer.is_none();
+            latest(draft.cycles(), |cycle| (is_open(cycle), is_unnamed(cycle)))
+        }
+    });
+    found.cloned()
 }
 
 /// Opens a cycle in the initial state.
@@ -60,13 +62,13 @@ pub(super) fn open(draft: &mut Draft<'_>, offer: Option<String>) -> Conversation
     }
 }
 
-/// Lets a cycle that did not know its offer or order learn them.
+/// Lets a cycle learn what it is about: the offer once, the order anew with every fact that names one.
 pub(super) fn adopt(conversation: &mut Conversation, event: &Event) {
     if conversation.offer.is_none() {
-        conversation.offer = event.data.offer.clone();
+        conversation.offer.clone_from(&event.data.offer);
     }
-    if conversation.order.is_none() {
-        conversation.order = event.data.order.clone();
+    if event.data.order.is_some() {
+        conversation.order.clone_from(&event.data.order);
     }
 }
 
@@ -79,10 +81,10 @@ pub(super) fn is_at_rest(flow: &Flow, conversation: &Conversation) -> bool {
     state.is_final || (!has_clock && *word != flow.initial)
 }
 
-/// The latest one, those that `prefer` likes before all others.
-fn latest<'a>(
+/// The latest of those that `prefer` ranks highest.
+fn latest<'a, P: Ord>(
     cycles: impl Iterator<Item = &'a Conversation>,
-    prefer: impl Fn(&Conversation) -> bool,
+    prefer: impl Fn(&Conversation) -> P,
 ) -> Option<&'a Conversation> {
     cycles.max_by_key(|cycle| (prefer(cycle), cycle.updated_at, cycle.ordinal))
 }

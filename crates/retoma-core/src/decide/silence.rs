@@ -40,11 +40,9 @@ pub(super) fn opt_out_by_operator(draft: &mut Draft<'_>, cause: &Cause<'_>) {
     let Some(mut conversation) = conversation else { return };
     conversation.cadence = None;
     conversation.deadline_at = None;
-    match opt_out_state(draft.flow, &conversation.state) {
-        Some(state) if !is_repeated => {
-            let state = state.to_owned();
-            table::move_to(draft, &mut conversation, &state, cause);
-        }
+    let flow = draft.flow;
+    match silent_states(flow).next() {
+        Some(state) if !is_repeated => table::move_to(draft, &mut conversation, state, cause),
         _ => draft.note(&conversation, cause, "no_transition"),
     }
     draft.keep(conversation);
@@ -54,7 +52,7 @@ pub(super) fn opt_out_by_operator(draft: &mut Draft<'_>, cause: &Cause<'_>) {
 /// message.
 pub(super) fn opt_in(draft: &mut Draft<'_>, burst: &Burst<'_>) {
     draft.contact.opted_out_at = None;
-    let silent = draft.cycles().filter(|cycle| opt_out_state(draft.flow, &cycle.state) == Some(cycle.state.as_str()));
+    let silent = draft.cycles().filter(|cycle| silent_states(draft.flow).any(|state| state == cycle.state));
     for cycle in silent.cloned().collect::<Vec<_>>() {
         let (closed, deadline_at, updated_at) = (true, None, draft.now);
         draft.keep(crate::state::Conversation { closed, deadline_at, updated_at, ..cycle });
@@ -98,7 +96,9 @@ fn stop_clocks(draft: &mut Draft<'_>, except: Option<u32>) {
     }
 }
 
-/// The state that an opt-out leads to from `state`.
-fn opt_out_state<'a>(flow: &'a Flow, state: &str) -> Option<&'a str> {
-    flow.row(state, flow.opt_out_word.as_deref()?)?.to.as_deref()
+/// The states that an opt-out leads to; as a rule there is one.
+fn silent_states(flow: &Flow) -> impl Iterator<Item = &str> {
+    let rows = flow.globals.iter().chain(&flow.transitions);
+    let of_opt_out = rows.filter(|row| flow.opt_out_word.as_ref() == Some(&row.event));
+    of_opt_out.filter_map(|row| row.to.as_deref())
 }

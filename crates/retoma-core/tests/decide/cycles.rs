@@ -43,6 +43,31 @@ fn a_payment_without_an_offer_reaches_the_cycle_that_waits() {
     assert_eq!((case.view.conversations.len(), case.state()), (1, "PAGO"));
 }
 
+/// Nor does one that was given up, and named nothing, take it away from the one that is going on.
+#[test]
+fn a_payment_without_an_offer_prefers_what_is_going_on() {
+    let mut case = Case::vendas();
+    case.walk_to("ENGAJADO");
+    let to = Operator { to: Some("PERDIDO".to_owned()), ..command("ana") };
+    case.operator(EventKind::OperatorMove, to);
+    // Its offer is another one, so it opens a cycle of its own; the unnamed one stays as it is.
+    case.view.conversations[0].offer = Some("mentoria".to_owned());
+    case.fact(EventKind::PixCreated, "HP1", "curso");
+    case.view.conversations[0].offer = None;
+    case.fact(EventKind::PaymentApproved, "HP7", "");
+    let states: Vec<&str> = case.view.conversations.iter().map(|cycle| cycle.state.as_str()).collect();
+    assert_eq!(states, ["PERDIDO", "PAGO"]);
+}
+
+/// A late "abandoned" that names the offer, after a payment that did not, still finds the paid cycle (FC-37).
+#[test]
+fn a_late_fact_that_names_the_offer_finds_the_paid_cycle_that_does_not() {
+    let mut case = Case::vendas();
+    case.fact(EventKind::PaymentApproved, "HP1", "");
+    let late = case.fact(EventKind::CheckoutAbandoned, "", "curso");
+    assert_eq!((reason(&late), case.view.conversations.len()), (Some("no_transition"), 1));
+}
+
 /// Facts that the flow has no answer to open nothing.
 #[test]
 fn a_fact_without_an_answer_opens_no_cycle() {

@@ -166,6 +166,18 @@ fn a_cancelled_charge_ends_in_perdido_after_the_grace() {
     assert_eq!((case.state(), case.now), ("PERDIDO", cancelled_at + 24 * HOUR));
 }
 
+/// And so is one that never reached its first touch, without a word.
+#[test]
+fn a_charge_cancelled_before_its_first_touch_ends_there_too() {
+    let mut case = Case::vendas();
+    case.fact(EventKind::PixCreated, "HP1", "curso");
+    case.fact(EventKind::PaymentCancelled, "HP1", "curso");
+    let decision = case.ring();
+    let moves: Vec<_> = decision.transitions.iter().map(|row| (row.event.as_str(), row.to.as_str())).collect();
+    assert_eq!(moves, [("timeout", "RECUPERANDO"), ("regua_esgotada", "PERDIDO")]);
+    assert_eq!((case.let_go(&decision).len(), case.cycle().deadline_at), (0, None));
+}
+
 /// A charge that was cancelled because a newer one replaced it says nothing about the newer one.
 #[test]
 fn the_end_of_an_old_charge_does_not_end_the_new_ones_touches() {
