@@ -29,6 +29,10 @@ pub(crate) enum Command {
     Init(Init),
     /// Run: receive webhooks, decide, send, show the status page. Ctrl-C or SIGTERM ends it in order.
     Serve(Serve),
+    /// See the main job done on invented events, with a fake provider and a live page. Needs no configuration.
+    Demo(crate::demo::DemoArgs),
+    /// Run a fake provider on a local port, with a delivery log and faults to order.
+    Fake(crate::fake_cmd::FakeArgs),
     /// Check the configuration and the flows, without starting anything. Every finding names file, line and fix.
     Check(Check),
     /// Run the scenarios of flow files on a virtual clock. Nothing is sent.
@@ -63,7 +67,7 @@ pub(crate) enum Command {
 impl Command {
     /// Whether it runs until it is told to stop, and says what it does meanwhile.
     pub(crate) fn is_service(&self) -> bool {
-        matches!(self, Command::Serve(_))
+        matches!(self, Command::Serve(_) | Command::Fake(_))
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::cli::{Cli, Command};
 use crate::client::Client;
+use crate::{demo, fake_cmd};
 
 mod audit;
 mod check;
@@ -33,6 +34,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
     match cli.command {
         Command::Init(args) => init::run(&args, json),
         Command::Serve(args) => serve::run(config, &args).await,
+        Command::Demo(args) => demo::run(args, json).await,
+        Command::Fake(args) => fake_cmd::run(args, json).await,
         Command::Check(args) => check::run(config, &args, json),
         Command::Test(args) => test::run(config, &args, json),
         Command::Classify(args) => classify::run(config, &args, json),
