@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use retoma_core::keys::Key16;
-use retoma_store::{GateAnswer, GateCall, GateOutcome, GateRecord, GateVerb};
+use retoma_store::{GateAnswer, GateAttempt, GateCall, GateOutcome, GateRecord, GateVerb};
 use rusqlite::{OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
@@ -46,6 +46,7 @@ fn stored(row: &Row<'_>) -> Result<Stored> {
             retryable: row.get(11)?,
             lease_until: time_or_null_at(row, 12)?,
             metadata: json_at(row, 13)?,
+            attempts: Vec::new(),
         },
     })
 }
@@ -97,7 +98,29 @@ impl Database {
             (GateVerb::Release { actor }, Some(found)) => self.release_key(call, &found, actor, now)?,
             (GateVerb::Show, Some(_)) => GateOutcome::Ok,
         };
-        Ok(GateAnswer { outcome, record: self.gate_key(call)?.map(|found| found.record) })
+        let mut after = self.gate_key(call)?;
+        if let (GateVerb::Show, Some(found)) = (&call.verb, &mut after) {
+            found.record.attempts = self.gate_attempts(found.seq)?;
+        }
+        Ok(GateAnswer { outcome, record: after.map(|found| found.record) })
+    }
+
+    fn gate_attempts(&self, gate: i64) -> Result<Vec<GateAttempt>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT n, claimed_at, ended_at, outcome, error FROM gate_attempt WHERE gate = ?1 ORDER BY n",
+        )?;
+        let mut rows = statement.query([gate])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(GateAttempt {
+                n: row.get(0)?,
+                claimed_at: time_at(row, 1)?,
+                ended_at: time_or_null_at(row, 2)?,
+                outcome: row.get(3)?,
+                error: row.get(4)?,
+            });
+        }
+        Ok(found)
     }
 
     fn gate_key(&self, call: &GateCall) -> Result<Option<Stored>> {

@@ -1,5 +1,7 @@
 //! What happens when storage fails, and what opening promises.
 
+#![allow(clippy::unwrap_used, reason = "every line of it is a test")]
+
 use bytes::Bytes;
 use jiff::Timestamp;
 use retoma_core::event::{EventData, EventKind};

@@ -1,5 +1,7 @@
 //! The tables that SQL users know (D3), over live and finished rows.
 
+#![allow(clippy::unwrap_used, reason = "every line of it is a test")]
+
 use retoma_core::task::TaskStatus;
 use retoma_sqlite::{Database, Options};
 use rusqlite::Connection;

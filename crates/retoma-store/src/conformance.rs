@@ -128,6 +128,7 @@ macro_rules! conformance_cases {
             gate::a_lapsed_lease_waits_for_a_person_or_proceeds,
             gate::a_caller_whose_answer_was_lost_may_ask_again,
             gate::an_operator_frees_what_is_uncertain,
+            gate::the_trail_tells_every_attempt,
             gate::scopes_and_tenants_are_apart,
             upkeep::channels_keys_and_heartbeats_are_kept,
             upkeep::what_people_do_is_audited_newest_first,

@@ -72,16 +72,16 @@ pub async fn a_task_id_is_claimed_once_for_ever<S: Store>(store: &S) {
     let promise = |due| of(contact, Task { reference: Default::default(), ..reminder("touch", due) });
     let twice = Decision { new_tasks: vec![promise(10), promise(99)], ..decide(&seen) };
     let owner = owner(store).await;
-    let claimed = Committed::Done { already_claimed: vec!["touch".into()] };
+    let claimed = [Committed::Done { already_claimed: vec!["touch".into()] }];
     let answers = store.commit_decisions(owner.clone(), vec![commit_of(&seen, twice, at(1))]).await.unwrap();
-    assert_eq!(answers, [claimed.clone()]);
+    assert_eq!(answers, claimed);
     assert_eq!(task(store, "touch").await.task.next_attempt_at, at(10));
     let attempt = start(store, "touch", contact, at(11)).await;
     finish(store, finish_of("touch", attempt, end(Outcome::Accepted), NextStep::Sent, at(12))).await;
     let seen = view(store, contact, at(13)).await;
     let again = Decision { new_tasks: vec![promise(20)], ..decide(&seen) };
     let answers = store.commit_decisions(owner, vec![commit_of(&seen, again, at(13))]).await.unwrap();
-    assert_eq!(answers, [claimed]);
+    assert_eq!(answers, claimed);
     assert_eq!(status(store, "touch").await, TaskStatus::Sent);
     assert!(due_ids(store, at(1000)).await.is_empty());
 }

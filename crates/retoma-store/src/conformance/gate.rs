@@ -104,11 +104,13 @@ pub async fn a_stale_token_writes_nothing<S: Store>(store: &S) {
     }
     ask(store, "k", claim("t1"), at(1)).await;
     assert_eq!(outcome_of(store, "k", proceeding, at(200)).await, GateOutcome::Proceed);
-    let before = ask(store, "k", GateVerb::Show, at(200)).await.record;
+    let show = || ask(store, "k", GateVerb::Show, at(200));
+    let before = show().await.record;
     let renew = GateVerb::Renew { token: "t1".to_owned(), lease: seconds(999) };
     for late in [complete("t1"), fail("t1", false), renew] {
         let answer = ask(store, "k", late, at(201)).await;
-        assert_eq!((answer.outcome, answer.record), (GateOutcome::StaleToken, before.clone()));
+        assert_eq!(answer.outcome, GateOutcome::StaleToken);
+        assert_eq!(show().await.record, before);
     }
     assert_eq!(outcome_of(store, "k", complete("t2"), at(202)).await, GateOutcome::Ok);
 }
@@ -149,6 +151,36 @@ pub async fn an_operator_frees_what_is_uncertain<S: Store>(store: &S) {
     ask(store, "k", complete("t2"), at(503)).await;
     assert_eq!(outcome_of(store, "k", release(), at(504)).await, GateOutcome::Done);
     assert_eq!(audit_actions(store).await, ["gate.release"]);
+}
+
+/// B6: one call, no log archaeology.
+pub async fn the_trail_tells_every_attempt<S: Store>(store: &S) {
+    ask(store, "k", claim("t1"), at(1)).await;
+    ask(store, "k", fail("t1", true), at(2)).await;
+    ask(store, "k", claim("t2"), at(3)).await;
+    let mut proceeding = claim("t3");
+    if let GateVerb::Claim { proceed_when_expired, .. } = &mut proceeding {
+        *proceed_when_expired = true;
+    }
+    ask(store, "k", proceeding, at(200)).await;
+    ask(store, "k", complete("t3"), at(201)).await;
+    let trail = ask(store, "k", GateVerb::Show, at(300)).await;
+    assert_eq!(trail.outcome, GateOutcome::Ok);
+    let attempts = trail.record.unwrap().attempts;
+    let shape: Vec<_> = attempts
+        .iter()
+        .map(|attempt| {
+            (attempt.n, attempt.claimed_at, attempt.ended_at, attempt.outcome.as_deref(), attempt.error.as_deref())
+        })
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            (1, at(1), Some(at(2)), Some("failed"), Some("card refused")),
+            (2, at(3), Some(at(200)), Some("lapsed"), None),
+            (3, at(200), Some(at(201)), Some("done"), None)
+        ]
+    );
 }
 
 /// B1.

@@ -381,18 +381,16 @@ pub(super) fn seconds(count: u64) -> Duration {
 
 /// Polls all at once, on whatever runtime the caller has.
 pub(super) async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut waiting: Vec<(Pin<Box<F>>, Option<F::Output>)> =
-        futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    let mut futures: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
+    let mut outputs: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
     std::future::poll_fn(|context| {
-        let mut ready = true;
-        for (future, output) in waiting.iter_mut().filter(|(_, output)| output.is_none()) {
-            match future.as_mut().poll(context) {
-                Poll::Ready(answer) => *output = Some(answer),
-                Poll::Pending => ready = false,
+        for (future, output) in futures.iter_mut().zip(&mut outputs).filter(|(_, output)| output.is_none()) {
+            if let Poll::Ready(answer) = future.as_mut().poll(context) {
+                *output = Some(answer);
             }
         }
-        if ready { Poll::Ready(()) } else { Poll::Pending }
+        if outputs.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    waiting.into_iter().map(|(_, output)| output.expect("all are ready")).collect()
+    outputs.into_iter().map(|output| output.expect("all are ready")).collect()
 }

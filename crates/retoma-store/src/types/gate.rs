@@ -127,4 +127,21 @@ pub struct GateRecord {
     pub lease_until: Option<Timestamp>,
     /// The caller's metadata.
     pub metadata: serde_json::Value,
+    /// Every claim that proceeded, oldest first. Only [`GateVerb::Show`] fills it in.
+    pub attempts: Vec<GateAttempt>,
+}
+
+/// A claim that proceeded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateAttempt {
+    /// Its number, from 1.
+    pub n: u32,
+    /// When it was claimed.
+    pub claimed_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How: `done`, `failed`, `lapsed` (its lease ran out and another claim took over), `released` (by a person).
+    pub outcome: Option<String>,
+    /// The error of `failed`.
+    pub error: Option<String>,
 }
