@@ -11,7 +11,10 @@ use crate::template;
 
 /// The values that a task's message may use: the contact's, then its conversation's, then where the conversation came
 /// from (`previous.state`, `previous.event`, `previous.reason`, C9), then the task's own reference.
-pub fn vars_of(view: &ContactView, task: &Task) -> BTreeMap<String, String> {
+///
+/// A PIX code past its life is left out (D10), and the answer says so: a message that can do without it leaves without it,
+/// one that cannot is avoided as `perished`.
+pub fn vars_of(view: &ContactView, task: &Task, now: Timestamp) -> (BTreeMap<String, String>, bool) {
     let mut vars = view.contact.vars.clone();
     if let Some(conversation) = task.conversation.and_then(|id| view.conversation(id)) {
         vars.extend(conversation.vars.iter().map(|(name, value)| (name.clone(), value.clone())));
