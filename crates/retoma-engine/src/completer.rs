@@ -18,6 +18,8 @@ use crate::shared::Shared;
 
 /// Results in one commit.
 const BATCH_MAX: usize = 512;
+/// The longest the completer waits before it says that it is alive.
+const POLL: Duration = Duration::from_secs(1);
 /// Pause after a passing storage error.
 const BACK_OFF: Duration = Duration::from_millis(200);
 
@@ -29,7 +31,15 @@ pub(crate) async fn run<S: Store>(
     mut landed: mpsc::Receiver<Landed>,
 ) -> Exit {
     let mut batch = Vec::new();
-    while landed.recv_many(&mut batch, BATCH_MAX).await > 0 {
+    loop {
+        // A quiet hour is no silence: the loop says so once a second (F1).
+        let Ok(received) = tokio::time::timeout(POLL, landed.recv_many(&mut batch, BATCH_MAX)).await else {
+            heartbeat::beat(&store, &shared, heartbeat::COMPLETER).await;
+            continue;
+        };
+        if received == 0 {
+            return Exit::Stopped;
+        }
         let landed = std::mem::take(&mut batch);
         if let Err(error) = complete(&store, &shared, &landed).await {
             return Exit::Fatal(error.to_string());
@@ -40,7 +50,6 @@ pub(crate) async fn run<S: Store>(
         shared.signals.due.notify_one();
         heartbeat::beat(&store, &shared, heartbeat::COMPLETER).await;
     }
-    Exit::Stopped
 }
 
 async fn complete<S: Store>(store: &S, shared: &Shared, landed: &[Landed]) -> Result<(), Error> {

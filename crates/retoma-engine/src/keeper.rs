@@ -12,9 +12,9 @@ use crate::shared::Shared;
 use crate::unsure;
 
 /// Between two rounds.
-const EVERY: Duration = Duration::from_secs(30);
+const EVERY: Duration = Duration::from_secs(10);
 /// Rounds between two sweeps of history.
-const HISTORY_EVERY: u32 = 20;
+const HISTORY_EVERY: u32 = 60;
 /// Between two slices of a sweep, so that the writer breathes.
 const SLICE_GAP: Duration = Duration::from_millis(200);
 
