@@ -169,13 +169,10 @@ fn read(root: Section<'_>, folder: &Path, env: &dyn Fn(&str) -> Option<String>) 
         channels,
         default_channel: defaults.channel,
         outbound_allow,
-        retry: retry?.0,
-        reconcile_for: RECONCILE_FOR,
+        reconcile_for: retry.as_ref()?.reconcile_for,
+        retry: retry?.recovery,
     })
 }
-
-/// An echo or a status webhook comes within seconds, if it comes at all; ten minutes cover a provider's bad spell.
-const RECONCILE_FOR: Duration = Duration::from_secs(600);
 
 struct Server {
     listen: Option<SocketAddr>,

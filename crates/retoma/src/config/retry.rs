@@ -1,4 +1,6 @@
-//! `[retry.recovery]`: how often and when a message is tried again (E2).
+//! `[retry]`: how often and when a message is tried again (E2), and how long an unknown outcome is looked into (E4).
+
+use std::time::Duration;
 
 use retoma_core::finding::Level;
 use retoma_core::retry::RetryPolicy;
@@ -6,15 +8,29 @@ use retoma_core::retry::RetryPolicy;
 use super::document::Section;
 use super::values;
 
-/// The policy of messages.
-pub(super) struct Recovery(pub(super) RetryPolicy);
+/// What becomes of messages that did not surely leave.
+pub(super) struct Retry {
+    /// Tries of what surely did not leave.
+    pub(super) recovery: RetryPolicy,
+    /// Time for evidence of what may have left.
+    pub(super) reconcile_for: Duration,
+}
+
+/// An echo or a status webhook comes within seconds, if it comes at all; ten minutes cover a provider's bad spell.
+const RECONCILE_FOR: Duration = Duration::from_secs(600);
 
 /// Reads `[retry]`; what is not written keeps the preset's value.
-pub(super) fn read(root: &Section<'_>) -> Option<Recovery> {
-    let mut policy = RetryPolicy::recovery();
-    let Some(retry) = root.section("retry") else { return Some(Recovery(policy)) };
+pub(super) fn read(root: &Section<'_>) -> Option<Retry> {
+    let (mut policy, mut reconcile_for) = (RetryPolicy::recovery(), RECONCILE_FOR);
+    let Some(retry) = root.section("retry") else { return Some(Retry { recovery: policy, reconcile_for }) };
     for later in ["webhook", "processing"] {
         retry.not_available(Level::Warning, later, "only [retry.recovery] has an effect yet");
+    }
+    let written = retry.value("reconcile_for");
+    if let Some(wish) =
+        written.and_then(|value| value.parse("bad_duration", "reconcile_for = \"10m\"", values::duration))
+    {
+        reconcile_for = wish;
     }
     if let Some(section) = retry.section("recovery") {
         let duration =
@@ -44,7 +60,7 @@ pub(super) fn read(root: &Section<'_>) -> Option<Recovery> {
         section.finish();
     }
     retry.finish();
-    Some(Recovery(policy))
+    Some(Retry { recovery: policy, reconcile_for })
 }
 
 fn within(value: &super::document::Value<'_>, least: f64, most: f64) -> Option<f64> {
