@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use retoma_core::flow::Flow;
 use retoma_core::ids::{ChannelName, FlowName, Tenant};
@@ -103,6 +104,12 @@ impl<S: Store> AppState<S> {
             None if flows.len() == 1 => flows.values().next().cloned(),
             None => None,
         }
+    }
+
+    /// How long ago that was in real time; a demo's clock runs faster.
+    pub(crate) fn real_age(&self, now: Timestamp, at: Timestamp) -> Duration {
+        let shown: Duration = now.duration_since(at).try_into().unwrap_or(Duration::ZERO);
+        self.engine.clock().real_until(now + shown)
     }
 
     /// The counters, for who wires a server into something larger.

@@ -115,7 +115,7 @@ async fn collect<S: Store>(state: &AppState<S>, asked: Duration) -> Result<Value
         "doors": doors(state),
         "last_events": last.collect::<Vec<_>>(),
         "channels": channels.collect::<Vec<_>>(),
-        "pipeline": health::figures(&stats, now),
+        "pipeline": health::figures(&stats, now, |at| state.real_age(now, at)),
         "now": now.to_string(),
     }))
 }

@@ -62,12 +62,17 @@ pub(crate) enum Command {
     Audit(Audit),
     /// Look whether this installation can keep its promises: configuration, disk, clock, channels.
     Doctor,
+    /// Measure this machine beside a null server: every commit synced, losses counted.
+    Bench(crate::bench::BenchArgs),
+    /// The server that `bench` measures.
+    #[command(hide = true)]
+    BenchServe(crate::bench::ServeArgs),
 }
 
 impl Command {
     /// Whether it runs until it is told to stop, and says what it does meanwhile.
     pub(crate) fn is_service(&self) -> bool {
-        matches!(self, Command::Serve(_) | Command::Fake(_))
+        matches!(self, Command::Serve(_) | Command::Bench(_) | Command::Fake(_))
     }
 }
 
@@ -196,7 +201,7 @@ pub(crate) enum Contact {
     Pause {
         #[command(flatten)]
         who: Who,
-        /// Until when, like 2026-12-02T18:00:00-03:00.
+        /// Until when, like 18:00 or 2026-12-02T18:00:00-03:00.
         #[arg(long, conflicts_with = "for")]
         until: Option<String>,
         /// For how long, like 2h or 1d.

@@ -40,8 +40,11 @@ pub(crate) async fn of<S: Store>(state: &AppState<S>, id: ContactId) -> Result<V
             "local": local(at, &zone),
             "task_id": task.id.as_str(),
             "message": task.message,
-            "would_avoid": then.map(Reason::as_str),
-            "would_avoid_now": today.map(Reason::as_str),
+            "would_avoid": then.as_ref().map(|stop| stop.reason.as_str()),
+            "would": then.as_ref().map(|stop| stop.how),
+            "until": then.as_ref().and_then(|stop| stop.until).map(|until| until.to_string()),
+            "until_local": then.as_ref().and_then(|stop| stop.until).map(|until| local(until, &zone)),
+            "would_avoid_now": today.map(|stop| stop.reason.as_str()),
             "status": task.status.as_str(),
             "cadence": task.cadence,
             "touch": task.touch,
@@ -61,13 +64,23 @@ fn when(task: &Task, now: Timestamp) -> Timestamp {
     }
 }
 
-/// What the check would say at that time, if it is not "send". Deferrals count: the message would not leave then.
-fn ask(view: &ContactView, task: &Task, flow: &Flow, channel_stopped: bool, at: Timestamp) -> Option<Reason> {
+/// What would keep a message from leaving at its time.
+struct Stop {
+    reason: Reason,
+    /// `avoid`: for good; `defer`: until a time; `hold`: until a person decides.
+    how: &'static str,
+    until: Option<Timestamp>,
+}
+
+/// What the check would say at that time, if it is not "send".
+fn ask(view: &ContactView, task: &Task, flow: &Flow, channel_stopped: bool, at: Timestamp) -> Option<Stop> {
     let Composed { text, perished, .. } = compose(flow, view, task, at);
     let input = CheckInput { task, view, flow, channel_stopped, missing: text.err(), perished };
     match check(&input, at) {
         Verdict::Send => None,
-        Verdict::Avoid(reason) | Verdict::Defer(reason, _) | Verdict::Hold(reason, _) => Some(reason),
+        Verdict::Avoid(reason) => Some(Stop { reason, how: "avoid", until: None }),
+        Verdict::Defer(reason, until) => Some(Stop { reason, how: "defer", until: Some(until) }),
+        Verdict::Hold(reason, _) => Some(Stop { reason, how: "hold", until: None }),
     }
 }
 

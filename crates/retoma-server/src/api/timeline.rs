@@ -63,7 +63,8 @@ pub(crate) async fn of<S: Store>(state: &AppState<S>, id: ContactId) -> Result<V
 
     let mut lines: Vec<Line> = events.iter().map(event_line).collect();
     lines.extend(transitions.iter().map(transition_line));
-    for row in &tasks {
+    // Lists are newest first; what was promised together is told in the order of its times.
+    for row in tasks.iter().rev() {
         lines.push(task_line(row));
         if row.task.attempts > 0
             && let Some((_, attempts)) = store.get_task(tenant(), row.task.id.clone()).await?

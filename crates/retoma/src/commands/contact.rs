@@ -2,6 +2,8 @@
 
 use anyhow::{Context, bail};
 use jiff::Timestamp;
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZone;
 use retoma_core::duration;
 use serde_json::{Value, json};
 
@@ -28,9 +30,7 @@ pub(crate) async fn run(session: &Session, command: Contact) -> anyhow::Result<u
         }
         Contact::Pause { who, until, r#for, reason } => {
             let until = match until {
-                Some(text) => {
-                    text.parse::<Timestamp>().map_err(|_| usage("--until is a time like 2026-12-02T18:00:00-03:00"))?
-                }
+                Some(text) => instant(&text, &session.client.zone)?,
                 None => now() + duration::parse(&r#for).map_err(|error| usage(format!("--for: {error}")))?,
             };
             let body = json!({ "until": until.to_string(), "reason": reason });
@@ -48,6 +48,20 @@ pub(crate) async fn run(session: &Session, command: Contact) -> anyhow::Result<u
         }
     }
     Ok(DONE)
+}
+
+/// An instant, or the next time that the operator's clock shows this hour.
+fn instant(text: &str, zone: &TimeZone) -> anyhow::Result<Timestamp> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Ok(at);
+    }
+    let wrong = || usage("--until is a time like 18:00 or 2026-12-02T18:00:00-03:00");
+    let hour: Time = text.parse().map_err(|_| wrong())?;
+    let now = now();
+    let today = zone.to_datetime(now).date();
+    let at = |day: Date| zone.to_timestamp(day.to_datetime(hour)).map_err(|_| wrong());
+    let at_today = at(today)?;
+    if at_today > now { Ok(at_today) } else { at(today.tomorrow().map_err(|_| wrong())?) }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the operator's own clock: --for counts from it")]
@@ -119,7 +133,7 @@ fn plan(answer: &Value) {
                 cell(item, "local"),
                 cell(item, "message"),
                 cell(item, "status"),
-                cell(item, "would_avoid"),
+                stop(item),
                 cell(item, "task_id"),
                 cell(item, "at"),
             ]
@@ -137,6 +151,16 @@ fn plan(answer: &Value) {
         .iter()
         .map(|task| vec![cell(task, "local"), cell(task, "message"), shown::status(task), cell(task, "task_id")]);
     output::table(&["local time", "message", "status", "task"], &rows.collect::<Vec<_>>(), "nothing");
+}
+
+/// What would keep the message from leaving at its time.
+fn stop(item: &Value) -> String {
+    let reason = cell(item, "would_avoid");
+    match (item["would"].as_str(), item["until_local"].as_str()) {
+        (Some("defer"), Some(until)) => format!("{reason}, waits until {until}"),
+        (Some("hold"), _) => format!("{reason}, a person decides"),
+        _ => reason,
+    }
 }
 
 fn timeline(session: &Session, answer: &Value) {

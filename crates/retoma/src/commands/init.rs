@@ -15,6 +15,13 @@ use crate::{output, random};
 const CONFIG: &str = include_str!("../../templates/vendas/retoma.toml");
 const GITIGNORE: &str = include_str!("../../templates/vendas/gitignore");
 
+/// Bodies to try it with. They carry no date, so that they count as happening when they are sent.
+const EXAMPLES: [(&str, &str); 3] = [
+    ("exemplos/pix.json", include_str!("../../templates/vendas/exemplos/pix.json")),
+    ("exemplos/mensagem.json", include_str!("../../templates/vendas/exemplos/mensagem.json")),
+    ("exemplos/pagamento.json", include_str!("../../templates/vendas/exemplos/pagamento.json")),
+];
+
 /// Secrets that the configuration names. Random at first: the provider's own replace those marked so.
 const SECRETS: [(&str, &str); 3] = [
     ("secrets/hottok", "replace by Hotmart's HOTTOK"),
@@ -32,6 +39,7 @@ pub(crate) fn run(args: &Init, json: bool) -> anyhow::Result<u8> {
         ("flows/vendas.yaml", VENDAS.to_owned(), 0o644),
         (".gitignore", GITIGNORE.to_owned(), 0o644),
     ];
+    files.extend(EXAMPLES.iter().map(|(file, body)| (*file, (*body).to_owned(), 0o644)));
     files.extend(SECRETS.iter().map(|(file, _)| (*file, format!("{}\n", random::text()), 0o600)));
     // All or nothing: a folder with half a setup and half of somebody else's is worse than an error.
     if let Some((taken, ..)) = files.iter().find(|(file, ..)| dir.join(file).exists()) {
@@ -60,28 +68,27 @@ fn write(path: &Path, content: &str, mode: u32) -> anyhow::Result<()> {
 }
 
 fn tell(dir: &Path) {
+    let next = [
+        "Next:",
+        "  retoma check            # the configuration and the flow, with its scenarios",
+        "  retoma fake evolution --port 8081 --instance loja    # in a terminal of its own: a provider to try it with",
+        "  retoma serve            # receive, decide, send; the status page is http://127.0.0.1:8080",
+        "",
+        "Try it from another terminal, in the same folder: a PIX that nobody paid yet, a message, the payment.",
+        "  curl -i http://127.0.0.1:8080/in/hotmart -H \"X-HOTMART-HOTTOK: $(cat secrets/hottok)\" -d @exemplos/pix.json",
+        "  retoma contact plan 5541999990001",
+        "  curl -i http://127.0.0.1:8080/in/zap -H \"x-hook-secret: $(cat secrets/evolution-hook)\" -d @exemplos/mensagem.json",
+        "  retoma contact why 5541999990001",
+        "  curl -i http://127.0.0.1:8080/in/hotmart -H \"X-HOTMART-HOTTOK: $(cat secrets/hottok)\" -d @exemplos/pagamento.json",
+        "  retoma contact plan 5541999990001",
+        "",
+        "Before real use:",
+    ];
     let dir = dir.display();
-    output::line(&format!("{dir} is ready: retoma.toml, flows/vendas.yaml, secrets/"));
+    output::line(&format!("{dir} is ready: retoma.toml, flows/vendas.yaml, secrets/, exemplos/"));
     output::line("");
-    output::line("Next:");
     output::line(&format!("  cd {dir}"));
-    output::line("  retoma check            # the configuration and the flow, with their scenarios");
-    output::line("  retoma serve            # receive, decide, send; the status page is http://127.0.0.1:8080");
-    output::line("");
-    output::line("Try it from another terminal, in the same folder. A PIX that nobody paid yet:");
-    output::line("  curl -i http://127.0.0.1:8080/in/hotmart -H \"X-HOTMART-HOTTOK: $(cat secrets/hottok)\" \\");
-    output::line(
-        "    -d '{\"id\":\"evt-1\",\"event\":\"PURCHASE_BILLET_PRINTED\",\"version\":\"2.0.0\",\"data\":{\"product\":{\"id\":1,\"name\":\"Curso\"},\\",
-    );
-    output::line(
-        "         \"buyer\":{\"name\":\"Ana Teste\",\"email\":\"ana@example.com\",\"checkout_phone\":\"5541999990001\"},\\",
-    );
-    output::line(
-        "         \"purchase\":{\"transaction\":\"HP0000000001\",\"status\":\"PRINTED_BILLET\",\"payment\":{\"type\":\"PIX\"}}}}'",
-    );
-    output::line("  retoma contact plan 5541999990001");
-    output::line("");
-    output::line("Before real use:");
+    next.iter().for_each(|line| output::line(line));
     for (file, what) in SECRETS {
         output::line(&format!("  {file:22}  {what}"));
     }
