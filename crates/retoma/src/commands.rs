@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::bench;
 use crate::cli::{Cli, Command};
 use crate::client::Client;
 use crate::{demo, fake_cmd};
@@ -40,6 +41,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Test(args) => test::run(config, &args, json),
         Command::Classify(args) => classify::run(config, &args, json),
         Command::Doctor => doctor::run(config, json).await,
+        Command::Bench(args) => bench::run(&args, json).await,
+        Command::BenchServe(args) => bench::serve(args).await,
         Command::Event(command) => with_session(config, json, async |session| event::run(session, command).await).await,
         Command::Contact(command) => {
             with_session(config, json, async |session| contact::run(session, command).await).await

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+mod bench;
 mod cli;
 mod client;
 mod commands;

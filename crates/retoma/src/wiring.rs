@@ -33,6 +33,7 @@ pub(crate) struct Loops {
 /// Running parts.
 pub(crate) struct Running {
     pub(crate) store: SqliteStore,
+    pub(crate) engine: Engine<SqliteStore>,
     pub(crate) supervisor: Supervisor,
     pub(crate) state: AppState<SqliteStore>,
 }
@@ -87,13 +88,13 @@ pub(crate) async fn start(
     };
     let started = Engine::start(store.clone(), engine, clock, transport).await;
     let (engine, supervisor) = started.context("the database cannot be read")?;
-    Ok(Running { store, supervisor, state: AppState::new(engine, server) })
+    Ok(Running { store, engine: engine.clone(), supervisor, state: AppState::new(engine, server) })
 }
 
 impl Running {
     /// Ends the loops in order and gives the database back.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
-        drop(self.state);
+        drop((self.state, self.engine));
         let ended = self.supervisor.shutdown().await;
         self.store.close().await;
         ended.map_err(|why| anyhow!(why))

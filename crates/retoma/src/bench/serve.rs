@@ -1,0 +1,136 @@
+//! `retoma bench-serve`: the server under measurement, the real one or the null one, on a database of its own. Started by
+//! `retoma bench`; says its address on standard output, ends when standard input closes.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use retoma_core::ids::{ChannelName, FlowName, Tenant};
+use retoma_core::retry::RetryPolicy;
+use retoma_engine::HttpTransport;
+use retoma_engine::address_guard::AddressGuard;
+use retoma_providers::inbound::Secret;
+use retoma_providers::outbound::{Channel, ChannelKind};
+use retoma_server::Limits;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::config::{Setup, SourceSetup};
+use crate::wiring::{self, Loops, Running};
+use crate::{fail, output};
+
+use super::effects::{CHANNEL, vendas};
+use super::null::{self, Behind};
+use super::rows::source;
+use super::{Kind, Mode};
+
+/// What the child is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Which part of the way is measured
+    #[arg(long, value_enum)]
+    kind: Kind,
+    /// The real server, or the one that reads and decides nothing
+    #[arg(long, value_enum)]
+    mode: Mode,
+    /// The database, used by nobody else
+    #[arg(long)]
+    db: PathBuf,
+    /// Requests under way at once towards the sink
+    #[arg(long)]
+    connections: usize,
+    /// Where the pipeline's messages go; the discard port where there is no pipeline
+    #[arg(long, default_value = "127.0.0.1:9")]
+    sink: SocketAddr,
+}
+
+/// Serves until standard input closes or the process is told to end.
+pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
+    let address = listener.local_addr()?;
+    // Intake alone decides and sends nothing, like `serve --role intake`; the null servers have loops of their own.
+    let whole = args.kind == Kind::Pipeline && args.mode == Mode::Real;
+    let loops = Loops { decide: whole, deliver: whole };
+    let mut running = wiring::start(wiring::open(&args.db)?, setup(&args, address)?, loops, None).await?;
+    let (router, behind) = match args.mode {
+        Mode::Real => (retoma_server::router(running.state.clone()), Behind::default()),
+        Mode::Null => null_router(&args, &running)?,
+    };
+    output::line(&format!("http://{address}"));
+    let failed = tokio::select! {
+        // Ended or broken, the router is gone after it, and with it what feeds the loops behind it.
+        served = retoma_server::serve(listener, router, Limits::default(), told_to_end()) => {
+            served.err().map(|error| error.to_string())
+        }
+        failed = running.supervisor.failed() => Some(failed),
+    };
+    if let Some(failed) = failed {
+        bail!("the measured server broke: {failed}");
+    }
+    behind.end().await?;
+    running.stop().await?;
+    Ok(fail::DONE)
+}
+
+fn null_router(args: &ServeArgs, running: &Running) -> anyhow::Result<(axum::Router, Behind)> {
+    let guard = AddressGuard::new(&[args.sink.to_string()]);
+    let transport = HttpTransport::new(guard, Arc::clone(running.engine.clock()));
+    null::router(args.kind, &running.engine, &url(args.sink), Arc::new(transport))
+}
+
+fn url(sink: SocketAddr) -> String {
+    format!("http://{sink}/")
+}
+
+/// What a configuration with one Hotmart source, the shipped flow and one signed HTTP channel comes to.
+fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
+    let flow = FlowName::new("vendas");
+    let channel = Channel {
+        name: ChannelName::new(CHANNEL),
+        tenant: Tenant::default(),
+        kind: ChannelKind::Http { url: url(args.sink), secret: Some(Secret(b"bench-signing-key".to_vec())) },
+        on_ambiguous: None,
+        deadline: Duration::from_secs(45),
+        // As many as can wait for their message; the default of 8 would measure the receiver.
+        concurrency: args.connections,
+    };
+    Ok(Setup {
+        listen,
+        public_url: None,
+        database: args.db.clone(),
+        timezone: jiff::tz::TimeZone::UTC,
+        locale: "pt-BR".to_owned(),
+        flows: [(flow.clone(), Arc::new(vendas()?))].into(),
+        flow_files: [(flow, "vendas.yaml".to_owned())].into(),
+        sources: vec![SourceSetup { source: source(), rate: None }],
+        channels: vec![channel],
+        default_channel: Some(ChannelName::new(CHANNEL)),
+        outbound_allow: vec![args.sink.to_string()],
+        retry: RetryPolicy::recovery(),
+        reconcile_for: Duration::from_secs(60),
+    })
+}
+
+/// Resolves when the parent closes our standard input, or the process is told to end.
+async fn told_to_end() {
+    let (closed, closes) = oneshot::channel();
+    // A thread, since a read that never returns cannot be taken back. It ends with the process.
+    let reads = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        let _ = closed.send(());
+    });
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => terminate.recv().await.ok_or_else(|| anyhow!("no signal can be heard")),
+            Err(error) => Err(error.into()),
+        }
+    };
+    tokio::select! {
+        Ok(()) = closes, if reads.is_ok() => {}
+        Ok(()) = terminated => {}
+        else => {}
+    }
+}
