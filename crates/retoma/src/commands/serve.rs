@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use retoma_server::{Limits, LocalKey};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::cli::{Role, Serve};
@@ -32,6 +32,8 @@ enum End {
 }
 
 pub(crate) async fn run(config: &Path, args: &Serve) -> anyhow::Result<u8> {
+    // First of all: whoever is told to end before everything stands must end in order, too.
+    let mut signals = Signals::catch()?;
     let works = works(&args.role)?;
     let setup = load::setup(config)?;
     let listener = TcpListener::bind(setup.listen).await;
@@ -57,7 +59,7 @@ pub(crate) async fn run(config: &Path, args: &Serve) -> anyhow::Result<u8> {
     let end = tokio::select! {
         // None of these is polled again after the select, except the server.
         served = &mut server => End::Server(served),
-        name = asked_to_stop() => End::Asked(name?),
+        name = signals.next() => End::Asked(name),
         why = running.supervisor.failed() => End::Broken(why),
     };
     if !matches!(end, End::Server(_)) {
@@ -103,13 +105,23 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-async fn asked_to_stop() -> anyhow::Result<&'static str> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    })
+/// What a person or a service manager sends to end a process.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn catch() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
 }
 
 /// What is said at the start: addresses to give to the senders.

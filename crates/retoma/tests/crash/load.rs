@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use crate::harness::http::{self, Answer};
-use crate::harness::now;
 use crate::harness::random::Random;
 use crate::harness::shop::{self, Webhook};
+use crate::harness::{now, wall_clock};
 
 const THREADS: u64 = 4;
 /// Between two buyers of one thread.
@@ -138,7 +138,7 @@ impl Shared {
     }
 
     fn note(&self, one: &Planned, id: &str, answer: &Answer) {
-        let at = timestamp();
+        let at = wall_clock();
         let event = answer.json()["event_id"].as_str().expect("an acknowledgement names its event").to_owned();
         let mut done = self.done.lock().unwrap();
         let (buyer, deed) = (one.buyer, one.deed);
@@ -152,7 +152,7 @@ impl Shared {
 /// What a buyer will do: a third only makes a PIX, a third pays it before, between or after the touches, the rest chats.
 fn plan(buyer: u64, random: &mut Random) -> Vec<Planned> {
     let begun = now();
-    let unix_ms = timestamp().as_millisecond();
+    let unix_ms = wall_clock().as_millisecond();
     let step = |after_ms: u64, deed: Deed, webhook: Webhook| Planned {
         at: begun + Duration::from_millis(after_ms),
         buyer,
@@ -179,10 +179,4 @@ fn plan(buyer: u64, random: &mut Random) -> Vec<Planned> {
             vec![pix(), step(after, Deed::OptedOut, shop::message(buyer, 1, "sair", later(after)))]
         }
     }
-}
-
-/// The wall clock, which is the program's, too: both run on one machine.
-#[expect(clippy::disallowed_methods, reason = "tests on the real binary run in real time")]
-fn timestamp() -> Timestamp {
-    Timestamp::now()
 }

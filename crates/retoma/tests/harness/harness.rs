@@ -10,6 +10,8 @@ pub(crate) mod shop;
 
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+
 /// Looks at a condition until it holds. Panics with `what` when `within` has passed: the only way in which a wait ends badly.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
@@ -24,6 +26,12 @@ pub(crate) fn wait_until(what: &str, within: Duration, mut holds: impl FnMut() -
 #[expect(clippy::disallowed_methods, reason = "tests on the real binary run in real time")]
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+/// The wall clock, which is the program's, too: both run on one machine.
+#[expect(clippy::disallowed_methods, reason = "tests on the real binary run in real time")]
+pub(crate) fn wall_clock() -> Timestamp {
+    Timestamp::now()
 }
 
 /// A port that nobody listens on at the moment.
