@@ -273,13 +273,19 @@ fn main() {
         Some(parent) => tempfile::tempdir_in(parent).unwrap(),
         None => tempfile::tempdir().unwrap(),
     };
-    let database = Database::open(&directory.path().join("bench.db"), Options::default()).unwrap();
+    let path = directory.path().join("bench.db");
+    let database = Database::open(&path, Options::default()).unwrap();
+    // The checkpointer's part, between batches and outside the figures.
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let checkpoint =
+        || other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0)).map(|_| ()).unwrap();
     let now = Timestamp::now();
     let mut ids = Ids { ms: u64::try_from(now.as_millisecond()).unwrap(), counter: 0 };
     let mut filled = Cost::default();
     for batch in 0..preload.div_ceil(1000) {
         let intakes: Vec<_> = (0..1000).map(|n| intake(&mut ids, batch * 1000 + n, now)).collect();
         filled.run(&database, 1000, |database| database.append_events(&intakes)).unwrap();
+        checkpoint();
     }
     if preload > 0 {
         filled.print("preload");
@@ -287,6 +293,9 @@ fn main() {
     let owner = Owner { node: "bench".to_owned(), buckets: Buckets::All };
     let (mut append, mut load, mut commit, mut start, mut end, mut again) = Default::default();
     for batch in 0..batches {
+        if batch % 10 == 0 {
+            checkpoint();
+        }
         let first = preload + batch * BATCH as u64;
         let intakes: Vec<_> = (0..BATCH as u64).map(|n| intake(&mut ids, first + n, now)).collect();
         let appended = Cost::run(&mut append, &database, BATCH, |database| database.append_events(&intakes)).unwrap();

@@ -68,8 +68,8 @@ CREATE INDEX inbox_contact ON inbox (contact, urgent) WHERE contact IS NOT NULL;
 CREATE TABLE dedupe (
     key    BLOB PRIMARY KEY,
     what   INTEGER NOT NULL,                    -- 1 delivery, 2 business fact, 3 task
-    ref    BLOB NOT NULL,                       -- event id, or the task's id in words
-    seq    INTEGER,                             -- event.seq
+    ref    BLOB,                                -- of a business fact: the event that said it first
+    seq    INTEGER,                             -- of a delivery: event.seq
     digest BLOB                                 -- of a delivery's bytes
 ) WITHOUT ROWID;
 
@@ -123,6 +123,7 @@ CREATE TABLE identity_alias (
     value     TEXT NOT NULL,
     PRIMARY KEY (match_key, kind, tenant, contact)
 ) WITHOUT ROWID;
+CREATE INDEX identity_alias_contact ON identity_alias (contact);
 
 -- `body` is the whole Conversation; the columns beside it are what SQL asks for.
 CREATE TABLE conversation (
@@ -211,6 +212,8 @@ CREATE TABLE task (
     UNIQUE (id, tenant)
 );
 CREATE INDEX task_contact ON task (contact, done);
+-- `done` leads, so that whatever is still open can be found by anything else without walking history.
+CREATE INDEX task_order ON task (done, order_txn);
 CREATE INDEX task_due ON task (next_attempt_at) WHERE handed = 1 AND status IN ('scheduled', 'failed');
 CREATE INDEX task_unsure ON task (reconcile_until) WHERE status = 'unsure';
 CREATE INDEX task_sending ON task (started_at) WHERE status = 'sending';

@@ -38,9 +38,9 @@ pub(crate) fn log_path(database: &Path) -> PathBuf {
 }
 
 pub(crate) fn open(path: &Path, options: &Options) -> Result<Connection, OpenError> {
-    let connection =
+    let mut connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    settings(&connection, options, Role::Checkpointer)?;
+    settings(&mut connection, options, Role::Checkpointer)?;
     Ok(connection)
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use retoma_store::Error;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::error::{self, Failure, Result};
@@ -45,11 +46,11 @@ impl Database {
         }
         let lock = Lock::take(path)?;
         let created = !path.exists();
-        let connection = Connection::open_with_flags(
+        let mut connection = Connection::open_with_flags(
             path,
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         )?;
-        settings(&connection, &options, Role::Writer)?;
+        settings(&mut connection, &options, Role::Writer)?;
         migrate::run(&connection)?;
         if created {
             sync_directory(path)?;
@@ -62,9 +63,9 @@ impl Database {
 
     /// Opens for reading beside a writer: sees the last commit, refuses to write.
     pub fn open_reader(path: &Path, options: Options) -> std::result::Result<Self, OpenError> {
-        let connection =
+        let mut connection =
             Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        settings(&connection, &options, Role::Reader)?;
+        settings(&mut connection, &options, Role::Reader)?;
         Ok(Self::over(connection, path, options, None))
     }
 
@@ -177,7 +178,11 @@ pub(crate) enum Role {
 
 /// Applies the settings that the promises rest on, and reads every one back: a setting that SQLite ignored would be
 /// found out after a power cut.
-pub(crate) fn settings(connection: &Connection, options: &Options, role: Role) -> std::result::Result<(), OpenError> {
+pub(crate) fn settings(
+    connection: &mut Connection,
+    options: &Options,
+    role: Role,
+) -> std::result::Result<(), OpenError> {
     let wal = options.journal_bytes_max.to_string();
     let cache = match role {
         Role::Writer => options.writer_cache_kib,
@@ -185,7 +190,11 @@ pub(crate) fn settings(connection: &Connection, options: &Options, role: Role) -
         Role::Checkpointer => 256,
     };
     let cache = format!("-{cache}");
+    #[cfg(test)]
+    crate::plans::watch(connection);
     connection.busy_timeout(options.busy_timeout)?;
+    // One plan per statement, whatever is bound to it: without this SQLite prepares some of ours anew on every run.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let wanted: &[(&str, &str, &str)] = &[
         ("journal_mode", "WAL", "wal"),
         // Every commit is on disk when it returns; NORMAL would lose acknowledged events on power loss.

@@ -33,6 +33,8 @@ mod lock;
 mod migrate;
 mod ops;
 mod options;
+#[cfg(test)]
+mod plans;
 mod readers;
 mod receipts;
 mod store;

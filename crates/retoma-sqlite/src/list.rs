@@ -74,7 +74,7 @@ pub(crate) fn task_where(filter: &TaskFilter) -> Where {
         condition.and("coalesce(t.cadence, t.message) = ?", reason.clone());
     }
     if let Some(reference) = &filter.reference {
-        condition.and("t.order_txn = ?", reference.clone());
+        condition.and("t.done IN (0, 1) AND t.order_txn = ?", reference.clone());
     }
     if let Some(touch) = filter.touch_no {
         condition.and("t.touch_no = ?", i64::from(touch));

@@ -72,6 +72,7 @@ macro_rules! conformance_cases {
             people::the_phone_wins_over_the_transaction,
             people::five_messages_at_once_make_one_contact,
             people::a_payment_reaches_everybody_who_waits_for_it,
+            people::a_released_payment_reaches_everybody_too,
             people::a_payment_spares_who_waits_for_something_else,
             people::a_repeated_payment_spreads_no_further,
             people::identities_of_two_tenants_are_apart,

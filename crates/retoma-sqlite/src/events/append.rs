@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::codec::{event_at, ms, word_at};
 use crate::database::Database;
 use crate::error::{Failure, Result};
+use crate::events::spread::Told;
 
 /// `dedupe.what`.
 pub(crate) const DELIVERY: i64 = 1;
@@ -100,17 +101,11 @@ impl Database {
         let mut order: Vec<usize> = (0..parts.len()).collect();
         order.sort_by_key(|&index| (parts[index].event.delivery_key, index));
         let mut claim = self.connection.prepare_cached(
-            "INSERT INTO dedupe (key, what, ref, seq, digest) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            "INSERT INTO dedupe (key, what, seq, digest) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
         )?;
         for index in order {
             let Part { event, seq, .. } = parts[index];
-            let claimed = claim.execute(params![
-                &event.delivery_key.0[..],
-                DELIVERY,
-                &event.id.as_bytes()[..],
-                seq,
-                &event.digest.0[..]
-            ])?;
+            let claimed = claim.execute(params![&event.delivery_key.0[..], DELIVERY, seq, &event.digest.0[..]])?;
             if claimed == 0 {
                 parts[index].fate = Fate::Duplicate;
             }
@@ -128,8 +123,7 @@ impl Database {
             .collect();
         order.sort_unstable();
         for (key, index) in order {
-            let Part { event, seq, .. } = parts[index];
-            if let Some(first) = self.claim_fact(&key.0, event.id, seq)? {
+            if let Some(first) = self.claim_fact(&key.0, parts[index].event.id)? {
                 parts[index].fate = Fate::RepeatedFact { first };
             }
         }
@@ -137,11 +131,11 @@ impl Database {
     }
 
     /// Claims one business key; answers who said it first, if somebody did.
-    pub(super) fn claim_fact(&self, key: &[u8; 16], event: EventId, seq: i64) -> Result<Option<EventId>> {
+    pub(super) fn claim_fact(&self, key: &[u8; 16], event: EventId) -> Result<Option<EventId>> {
         let claimed = self
             .connection
-            .prepare_cached("INSERT INTO dedupe (key, what, ref, seq) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?
-            .execute(params![&key[..], BUSINESS, &event.as_bytes()[..], seq])?;
+            .prepare_cached("INSERT INTO dedupe (key, what, ref) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
+            .execute(params![&key[..], BUSINESS, &event.as_bytes()[..]])?;
         if claimed == 1 {
             return Ok(None);
         }
@@ -157,13 +151,13 @@ impl Database {
         let key = digest16("task", &[tenant.as_str().as_bytes(), task.as_bytes()]);
         let claimed = self
             .connection
-            .prepare_cached("INSERT INTO dedupe (key, what, ref) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
-            .execute(params![&key.0[..], TASK, task.as_bytes()])?;
+            .prepare_cached("INSERT INTO dedupe (key, what) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+            .execute(params![&key.0[..], TASK])?;
         Ok(claimed == 1)
     }
 
     /// One more event was read from a request's bytes.
-    fn refer_to_raw(&self, raw: i64) -> Result<()> {
+    pub(super) fn refer_to_raw(&self, raw: i64) -> Result<()> {
         self.connection.prepare_cached("UPDATE raw_request SET refs = refs + 1 WHERE seq = ?1")?.execute([raw])?;
         Ok(())
     }
@@ -259,13 +253,13 @@ impl<'a> Appender<'a> {
             Entry::Quarantined(reason) => RowEnd { status: EventStatus::Quarantined, reason: Some(reason) },
         };
         let raw = self.store_raw(part, request, None)?;
-        self.insert(event, event.id, &event.delivery_key.0, &event.key, part.seq, contact, raw, &end)?;
+        self.insert(event, part.seq, contact, raw, &end)?;
         if let Some(receipt) = &event.receipt {
             self.database.merge_receipt(receipt)?;
         }
         if received {
             self.database.record_fact(event)?;
-            self.spread(part, contact, raw)?;
+            self.spread(part, contact)?;
         }
         Ok(Appended::New { event: event.id, contact })
     }
@@ -279,7 +273,7 @@ impl<'a> Appender<'a> {
         };
         let raw = self.store_raw(part, request, None)?;
         let end = RowEnd { status: EventStatus::Ignored, reason: Some(REPEATED_FACT) };
-        self.insert(event, event.id, &event.delivery_key.0, &event.key, part.seq, contact, raw, &end)?;
+        self.insert(event, part.seq, contact, raw, &end)?;
         if let Some(receipt) = &event.receipt {
             self.database.merge_receipt(receipt)?;
         }
@@ -288,48 +282,35 @@ impl<'a> Appender<'a> {
     }
 
     /// Child events for everybody else whom a payment or a cancel concerns (C11).
-    fn spread(&mut self, part: &Part<'_>, contact: Option<ContactId>, raw: Option<i64>) -> Result<()> {
-        for child in self.database.children(part.event, contact)? {
-            let claimed = self
-                .database
-                .connection
-                .prepare_cached("INSERT INTO dedupe (key, what, ref, seq, digest) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")?
-                .execute(params![
-                    &child.key.0[..],
-                    DELIVERY,
-                    &child.id.as_bytes()[..],
-                    self.next_seq,
-                    &part.event.digest.0[..]
-                ])?;
-            if claimed == 0 {
-                continue;
+    fn spread(&mut self, part: &Part<'_>, decided_by: Option<ContactId>) -> Result<()> {
+        let event = part.event;
+        let Subject::Person { identities, .. } = &event.subject else { return Ok(()) };
+        let told = Told {
+            id: event.id,
+            tenant: &event.tenant,
+            kind: event.kind,
+            data: &event.data,
+            delivery_key: &event.delivery_key.0,
+            decided_by,
+        };
+        for child in self.database.children(&told, identities)? {
+            if self.database.insert_child(&told, part.seq, &child, self.next_seq)? {
+                self.next_seq += 1;
             }
-            let seq = self.next_seq;
-            self.next_seq += 1;
-            let end = RowEnd { status: EventStatus::Received, reason: None };
-            let words = format!("{}#{}", part.event.key, child.contact);
-            if let Some(raw) = raw {
-                self.database.refer_to_raw(raw)?;
-            }
-            self.insert(part.event, child.id, &child.key.0, &words, seq, Some(child.contact), raw, &end)?;
         }
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the columns in which a child differs from its parent")]
     fn insert(
         &mut self,
         event: &NewEvent,
-        id: EventId,
-        delivery_key: &[u8; 16],
-        key: &str,
         seq: i64,
         contact: Option<ContactId>,
         raw: Option<i64>,
         end: &RowEnd<'_>,
     ) -> Result<()> {
         let tenant = event.tenant.as_str();
-        let bucket = bucket_of(event, id, contact).0;
+        let bucket = bucket_of(event, contact).0;
         let contact = contact.as_ref().map(|contact| &contact.as_bytes()[..]);
         let completed = end.status.is_completed();
         // A held fact keeps its business key until a person releases it.
@@ -339,13 +320,13 @@ impl<'a> Appender<'a> {
         };
         self.insert_event.execute(params![
             seq,
-            &id.as_bytes()[..],
+            &event.id.as_bytes()[..],
             tenant,
             bucket,
             event.source.as_str(),
             event.kind.as_str(),
-            key,
-            &delivery_key[..],
+            event.key,
+            &event.delivery_key.0[..],
             contact,
             raw,
             ms(event.occurred_at),
@@ -360,7 +341,7 @@ impl<'a> Appender<'a> {
         ])?;
         if end.status == EventStatus::Received {
             self.insert_inbox.execute(params![
-                &id.as_bytes()[..],
+                &event.id.as_bytes()[..],
                 seq,
                 tenant,
                 bucket,
@@ -443,10 +424,10 @@ impl<'a> Appender<'a> {
 }
 
 /// Who decides it: the contact's bucket, else the order's, else its own.
-fn bucket_of(event: &NewEvent, id: EventId, contact: Option<ContactId>) -> BucketNo {
+fn bucket_of(event: &NewEvent, contact: Option<ContactId>) -> BucketNo {
     match (contact, &event.data.order) {
         (Some(contact), _) => BucketNo::of_contact(&event.tenant, contact),
         (None, Some(order)) => BucketNo::of(&event.tenant, &order_subject(order)),
-        (None, None) => BucketNo::of(&event.tenant, id.as_bytes()),
+        (None, None) => BucketNo::of(&event.tenant, event.id.as_bytes()),
     }
 }

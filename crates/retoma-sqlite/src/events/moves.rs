@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::append::INSERT_INBOX;
+use super::spread::Told;
 use crate::codec::{ms, word_at};
 use crate::database::Database;
 use crate::error::Result;
@@ -20,6 +21,7 @@ struct Stored {
     status: EventStatus,
     key: String,
     business_key: Option<[u8; 16]>,
+    delivery_key: Vec<u8>,
 }
 
 fn stored(row: &Row<'_>) -> Result<Stored> {
@@ -29,6 +31,7 @@ fn stored(row: &Row<'_>) -> Result<Stored> {
         status: word_at(row, 11, EventStatus::parse)?,
         key: row.get(12)?,
         business_key: row.get_ref(13)?.as_blob_or_null()?.and_then(|key| key.try_into().ok()),
+        delivery_key: row.get(14)?,
     })
 }
 
@@ -74,12 +77,26 @@ impl Database {
     fn release(&self, stored: &Stored, now: Timestamp) -> Result<()> {
         let event = &stored.event;
         if let Some(key) = &stored.business_key
-            && self.claim_fact(key, event.id, stored.seq)?.is_some_and(|first| first != event.id)
+            && self.claim_fact(key, event.id)?.is_some_and(|first| first != event.id)
         {
             return self.set_end(stored, EventStatus::Ignored, Some("repeated_fact"), Some("repeated_fact"), now);
         }
         self.record_fact_of(event.id, &event.tenant, event.kind, event.occurred_at, &event.data)?;
-        self.enter_inbox(stored)
+        self.enter_inbox(stored)?;
+        let told = Told {
+            id: event.id,
+            tenant: &event.tenant,
+            kind: event.kind,
+            data: &event.data,
+            delivery_key: &stored.delivery_key,
+            decided_by: event.contact,
+        };
+        for child in self.children_of_stored(&told)? {
+            let next: i64 =
+                self.connection.prepare_cached("SELECT max(seq) + 1 FROM event")?.query_row([], |row| row.get(0))?;
+            self.insert_child(&told, stored.seq, &child, next)?;
+        }
+        Ok(())
     }
 
     fn discard(&self, stored: &Stored, moves: &EventMoves) -> Result<()> {
@@ -126,7 +143,7 @@ impl Database {
 
     fn stored(&self, id: EventId) -> Result<Option<Stored>> {
         let mut find = self.connection.prepare_cached(&format!(
-            "SELECT {EVENT}, e.seq, e.status, e.key, e.business_key FROM event AS e WHERE e.id = ?1"
+            "SELECT {EVENT}, e.seq, e.status, e.key, e.business_key, e.delivery_key FROM event AS e WHERE e.id = ?1"
         ))?;
         find.query_row([&id.as_bytes()[..]], |row| Ok(stored(row))).optional()?.transpose()
     }

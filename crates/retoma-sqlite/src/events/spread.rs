@@ -1,15 +1,15 @@
 //! Cancel wide (C11): a payment, or what takes one back, reaches every contact that waits for it under another identity.
 
-use retoma_core::event::EventKind;
+use retoma_core::event::{EventData, EventKind};
 use retoma_core::identity::{Identity, IdentityKind};
-use retoma_core::ids::{ContactId, EventId};
+use retoma_core::ids::{BucketNo, ContactId, EventId, Tenant};
 use retoma_core::keys::{Key16, digest16};
 use retoma_core::state::Conversation;
-use retoma_store::{NewEvent, Subject};
+use retoma_store::EventStatus;
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::append::PAID_RANK;
+use super::append::{DELIVERY, PAID_RANK};
 use super::people::number;
 use crate::codec::json_at;
 use crate::database::Database;
@@ -22,63 +22,135 @@ pub(super) struct Child {
     pub(super) id: EventId,
 }
 
+/// What a payment says, wherever it comes from: an intake, or a person's release of a held event.
+pub(super) struct Told<'a> {
+    pub(super) id: EventId,
+    pub(super) tenant: &'a Tenant,
+    pub(super) kind: EventKind,
+    pub(super) data: &'a EventData,
+    pub(super) delivery_key: &'a [u8],
+    /// Whose event it is already.
+    pub(super) decided_by: Option<ContactId>,
+}
+
+/// Identities that more than one contact may stand for.
+const SHARED: [IdentityKind; 3] = [IdentityKind::Order, IdentityKind::Phone, IdentityKind::Email];
+
 impl Database {
-    /// Everybody but `decided_by` who holds, or claims, an order, phone or e-mail of the event and has an open cycle of the
-    /// same offer or order. Empty for most events without a query beyond the identities.
-    pub(super) fn children(&self, event: &NewEvent, decided_by: Option<ContactId>) -> Result<Vec<Child>> {
-        let reaches = event.kind == EventKind::PaymentCancelled
-            || event.kind.payment_rank().is_some_and(|rank| rank >= PAID_RANK);
-        let Subject::Person { identities, .. } = &event.subject else { return Ok(Vec::new()) };
-        if !reaches {
+    /// Everybody else who holds, or claims, an order, phone or e-mail of the event and has an open cycle of the same offer
+    /// or order. Empty, without a query, for events that say nothing of money.
+    pub(super) fn children(&self, told: &Told<'_>, identities: &[Identity]) -> Result<Vec<Child>> {
+        if !told.reaches_wide() {
             return Ok(Vec::new());
         }
-        let mut others = self.claimants(event, identities)?;
-        others.retain(|contact| Some(*contact) != decided_by);
+        let mut find = self.connection.prepare_cached(
+            "SELECT contact FROM identity WHERE match_key = ?1 AND kind = ?2 AND tenant = ?3
+             UNION SELECT contact FROM identity_alias WHERE match_key = ?1 AND kind = ?2 AND tenant = ?3",
+        )?;
+        let mut others = Vec::new();
+        for identity in identities.iter().filter(|identity| SHARED.contains(&identity.kind)) {
+            let key = params![identity.match_key, number(identity.kind), told.tenant.as_str()];
+            for contact in find.query_map(key, |row| row.get::<_, Uuid>(0))? {
+                others.push(ContactId(contact?));
+            }
+        }
+        self.those_who_wait(told, others)
+    }
+
+    /// The same for an event whose person is stored already: over the identities that it holds or claims.
+    pub(super) fn children_of_stored(&self, told: &Told<'_>) -> Result<Vec<Child>> {
+        let (true, Some(contact)) = (told.reaches_wide(), told.decided_by) else { return Ok(Vec::new()) };
+        let mut find = self.connection.prepare_cached(
+            "WITH mine (match_key, kind, tenant) AS (
+                SELECT match_key, kind, tenant FROM identity WHERE contact = ?1 AND kind IN (0, 4, 5)
+                UNION SELECT match_key, kind, tenant FROM identity_alias WHERE contact = ?1 AND kind IN (0, 4, 5))
+             SELECT i.contact FROM mine CROSS JOIN identity AS i USING (match_key, kind, tenant)
+             UNION SELECT a.contact FROM mine CROSS JOIN identity_alias AS a USING (match_key, kind, tenant)",
+        )?;
+        let others = find
+            .query_map([&contact.as_bytes()[..]], |row| row.get::<_, Uuid>(0))?
+            .map(|other| other.map(ContactId))
+            .collect::<rusqlite::Result<_>>()?;
+        self.those_who_wait(told, others)
+    }
+
+    fn those_who_wait(&self, told: &Told<'_>, mut others: Vec<ContactId>) -> Result<Vec<Child>> {
+        // In id order, so that the same batch gives the same rows.
+        others.sort_unstable();
+        others.dedup();
         let mut children = Vec::new();
-        for contact in others {
-            if self.waits_for(contact, event)? {
-                let key = digest16("child", &[&event.delivery_key.0, contact.as_bytes()]);
-                children.push(Child { contact, key, id: child_id(event.id, key) });
+        for contact in others.into_iter().filter(|other| Some(*other) != told.decided_by) {
+            if self.waits_for(contact, told.data)? {
+                let key = digest16("child", &[told.delivery_key, contact.as_bytes()]);
+                children.push(Child { contact, key, id: child_id(told.id, key) });
             }
         }
         Ok(children)
     }
 
-    fn claimants(&self, event: &NewEvent, identities: &[Identity]) -> Result<Vec<ContactId>> {
-        let mut find = self.connection.prepare_cached(
-            "SELECT contact FROM identity WHERE match_key = ?1 AND kind = ?2 AND tenant = ?3
-             UNION SELECT contact FROM identity_alias WHERE match_key = ?1 AND kind = ?2 AND tenant = ?3",
-        )?;
-        let mut found = Vec::new();
-        let shared = [IdentityKind::Order, IdentityKind::Phone, IdentityKind::Email];
-        for identity in identities.iter().filter(|identity| shared.contains(&identity.kind)) {
-            let rows = find
-                .query_map(params![identity.match_key, number(identity.kind), event.tenant.as_str()], |row| {
-                    row.get::<_, Uuid>(0)
-                })?;
-            for contact in rows {
-                found.push(ContactId(contact?));
-            }
+    /// A child is its parent's row under another id, key and contact; it enters that contact's inbox. `false` if it was
+    /// there already.
+    pub(super) fn insert_child(&self, told: &Told<'_>, parent: i64, child: &Child, seq: i64) -> Result<bool> {
+        let claimed = self
+            .connection
+            .prepare_cached("INSERT INTO dedupe (key, what, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
+            .execute(params![&child.key.0[..], DELIVERY, seq])?;
+        if claimed == 0 {
+            return Ok(false);
         }
-        // In id order, so that the same batch gives the same rows.
-        found.sort_unstable();
-        found.dedup();
-        Ok(found)
+        let raw: Option<i64> = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO event (seq, id, tenant, bucket, source, kind, key, delivery_key, contact, raw, occurred_at,
+                    received_at, urgent, data, status)
+                 SELECT ?2, ?3, tenant, ?4, source, kind, key || '#' || ?5, ?6, ?7, raw, occurred_at, received_at, urgent,
+                    data, 'received' FROM event WHERE seq = ?1 RETURNING raw",
+            )?
+            .query_row(
+                params![
+                    parent,
+                    seq,
+                    &child.id.as_bytes()[..],
+                    BucketNo::of_contact(told.tenant, child.contact).0,
+                    child.contact.to_string(),
+                    &child.key.0[..],
+                    &child.contact.as_bytes()[..]
+                ],
+                |row| row.get(0),
+            )?;
+        self.connection
+            .prepare_cached(
+                "INSERT INTO inbox (id, seq, tenant, bucket, contact, urgent, received_at)
+                 SELECT id, seq, tenant, bucket, contact, urgent, received_at FROM event WHERE seq = ?1",
+            )?
+            .execute([seq])?;
+        if let Some(raw) = raw {
+            self.refer_to_raw(raw)?;
+        }
+        self.count("events", EventStatus::Received.as_str(), 1);
+        Ok(true)
     }
 
-    fn waits_for(&self, contact: ContactId, event: &NewEvent) -> Result<bool> {
+    fn waits_for(&self, contact: ContactId, data: &EventData) -> Result<bool> {
         let mut open =
             self.connection.prepare_cached("SELECT body FROM conversation WHERE contact = ?1 AND closed = 0")?;
         let mut rows = open.query([&contact.as_bytes()[..]])?;
         while let Some(row) = rows.next()? {
             let conversation: Conversation = json_at(row, 0)?;
-            let same_offer = event.data.offer.is_some() && conversation.offer == event.data.offer;
-            let same_order = event.data.order.is_some() && conversation.order == event.data.order;
+            let same_offer = data.offer.is_some() && conversation.offer == data.offer;
+            let same_order = data.order.is_some() && conversation.order == data.order;
             if same_offer || same_order {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+}
+
+impl Told<'_> {
+    /// Paid, given back, or cancelled.
+    fn reaches_wide(&self) -> bool {
+        self.kind == EventKind::PaymentCancelled || self.kind.payment_rank().is_some_and(|rank| rank >= PAID_RANK)
     }
 }
 

@@ -122,6 +122,28 @@ pub async fn a_payment_reaches_everybody_who_waits_for_it<S: Store>(store: &S) {
     assert_eq!(child.bucket, view(store, waiting, at(3)).await.contact.bucket);
 }
 
+/// A4: what a person releases happens then, to everybody.
+pub async fn a_released_payment_reaches_everybody_too<S: Store>(store: &S) {
+    let address = || email("ana@example.com");
+    let waiting = of_people(store, 1, vec![phone("5541999990001"), address()]).await;
+    open_cycle(store, waiting, "curso", None).await;
+    let paid = payment(2, EventKind::PaymentApproved, "HP2", vec![phone("5541999990002"), address()]);
+    append(store, NewEvent { entry: Entry::Held("missing_id".to_owned()), ..paid }).await;
+    assert!(view(store, waiting, at(3)).await.undecided.is_empty());
+    let release = EventMoves {
+        tenant: tenant(),
+        ids: vec![event_id(2)],
+        to: EventMove::Release,
+        actor: "ana".to_owned(),
+        reason: None,
+        now: at(4),
+    };
+    store.move_events(release).await.unwrap();
+    let seen = view(store, waiting, at(5)).await;
+    assert_eq!(seen.undecided.iter().map(|event| event.kind).collect::<Vec<_>>(), [EventKind::PaymentApproved]);
+    assert_eq!(pending_ids(store).await.len(), 2);
+}
+
 /// ... but nobody else.
 pub async fn a_payment_spares_who_waits_for_something_else<S: Store>(store: &S) {
     let address = || email("ana@example.com");
