@@ -49,7 +49,7 @@ impl Default for Options {
             queue_max: 4096,
             commit_items_max: 1024,
             commit_bytes_max: 4 * 1024 * 1024,
-            checkpoint_pages: 2000,
+            checkpoint_pages: 4000,
             restart_pages: 16_000,
             journal_bytes_max: 64 * 1024 * 1024,
             read_max: Duration::from_secs(2),

@@ -75,6 +75,7 @@ macro_rules! conformance_cases {
             people::a_released_payment_reaches_everybody_too,
             people::a_payment_spares_who_waits_for_something_else,
             people::a_repeated_payment_spreads_no_further,
+            people::one_candidate_given_to_two_people_makes_two_contacts,
             people::identities_of_two_tenants_are_apart,
             decisions::a_stale_decision_changes_nothing_and_its_neighbours_commit,
             decisions::an_event_is_decided_once,

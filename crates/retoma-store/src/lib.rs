@@ -107,7 +107,9 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Records ends of attempts. Truth may come late: accepted from any node at any time; the attempt row's end is written
     /// once. The task moves only if it is still `sending` with that attempt, or `unsure` with it (then a policy or late
     /// evidence settles it: the row keeps its first end, the evidence is added to its error). A task marked as cancelled
-    /// meanwhile ends `cancelled` unless accepted. `dead` writes the dead letter (E7). Writes the provider-message row of E6.
+    /// meanwhile ends `cancelled` unless accepted (`unsure` is no end yet). A retry that does not count gives its attempt
+    /// back: `attempts` is what it was, and the next start takes the same number. `dead` writes the dead letter (E7). Writes
+    /// the provider-message row of E6. Answers whether each end was taken.
     fn finish_attempts(&self, batch: Vec<Finish>) -> impl Future<Output = Result<Vec<bool>>> + Send;
 
     /// Tasks in `sending` whose start is older than `started_before`, with the attempt that is open (D7).
@@ -123,7 +125,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     -> impl Future<Output = Result<Vec<(Task, bool)>>> + Send;
 
     /// Closes every waiting task that matches, in one statement, and marks those under way; with an audit row. Answers
-    /// the tasks.
+    /// the tasks. A filter that names nothing beyond the tenant is refused.
     fn cancel_tasks(
         &self,
         filter: TaskFilter,

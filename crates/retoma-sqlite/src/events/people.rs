@@ -2,6 +2,7 @@
 
 use retoma_core::identity::{Identity, IdentityKind};
 use retoma_core::ids::{BucketNo, ContactId, Tenant};
+use retoma_core::keys::digest16;
 use rusqlite::{OptionalExtension, params};
 use uuid::Uuid;
 
@@ -47,10 +48,7 @@ impl Database {
         let holders = self.holders(tenant, identities)?;
         let contact = match self.decide_contact(identities, &holders)? {
             Some(contact) => contact,
-            None => {
-                self.create_contact(tenant, candidate, now)?;
-                candidate
-            }
+            None => self.create_contact(tenant, candidate, identities, now)?,
         };
         for (identity, holder) in identities.iter().zip(&holders) {
             match holder {
@@ -122,19 +120,31 @@ impl Database {
         Ok(false)
     }
 
-    fn create_contact(&self, tenant: &Tenant, contact: ContactId, now: jiff::Timestamp) -> Result<()> {
-        self.connection
-            .prepare_cached(
-                "INSERT INTO contact (id, tenant, bucket, version, cycles, created_at) VALUES (?1, ?2, ?3, 0, 0, ?4)",
-            )?
-            .execute(params![
-                &contact.as_bytes()[..],
-                tenant.as_str(),
-                BucketNo::of_contact(tenant, contact).0,
-                ms(now)
-            ])?;
+    /// Creates a contact; under another id where a caller gave one candidate to two people.
+    fn create_contact(
+        &self,
+        tenant: &Tenant,
+        candidate: ContactId,
+        identities: &[Identity],
+        now: jiff::Timestamp,
+    ) -> Result<ContactId> {
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO contact (id, tenant, bucket, version, cycles, created_at) VALUES (?1, ?2, ?3, 0, 0, ?4)
+             ON CONFLICT DO NOTHING",
+        )?;
+        let mut contact = candidate;
+        let key = identities.first().map_or("", |identity| identity.match_key.as_str());
+        while insert.execute(params![
+            &contact.as_bytes()[..],
+            tenant.as_str(),
+            BucketNo::of_contact(tenant, contact).0,
+            ms(now)
+        ])? == 0
+        {
+            contact = ContactId(Uuid::from_bytes(digest16("contact", &[contact.as_bytes(), key.as_bytes()]).0));
+        }
         self.count("contacts", "", 1);
-        Ok(())
+        Ok(contact)
     }
 
     fn attach(&self, tenant: &Tenant, contact: ContactId, identity: &Identity) -> Result<()> {

@@ -171,6 +171,18 @@ pub async fn a_repeated_payment_spreads_no_further<S: Store>(store: &S) {
     assert_eq!(view(store, waiting, at(9)).await.undecided.len(), 1);
 }
 
+/// Parts of one request come from several people.
+pub async fn one_candidate_given_to_two_people_makes_two_contacts<S: Store>(store: &S) {
+    let from = |n, digits: &str| bare(NewEvent { subject: person(1, vec![phone(digits)]), ..message(n, "") });
+    let batch = vec![from(1, "5541999990001"), from(2, "5541999990002"), from(3, "5541999990001")];
+    store.append_events(batch).await.unwrap();
+    let first = holders(store, phone("5541999990001")).await;
+    let second = holders(store, phone("5541999990002")).await;
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert_ne!(first, second);
+    assert_eq!(view(store, first[0], at(4)).await.undecided.len(), 2);
+}
+
 /// H3.
 pub async fn identities_of_two_tenants_are_apart<S: Store>(store: &S) {
     let ours = of_people(store, 1, vec![phone("5541999990001")]).await;

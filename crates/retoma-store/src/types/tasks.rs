@@ -94,7 +94,7 @@ pub struct Finish {
 /// An attempt as stored (append only; its end is filled in once).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptRow {
-    /// Its number, from 1.
+    /// Its number, from 1. A try that did not count shares it with the next one.
     pub n: u32,
     /// When its start was committed.
     pub started_at: Timestamp,
