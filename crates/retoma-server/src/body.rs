@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn body(lengths: &[usize], ends: bool) -> Body {
-        Body::new(Frames { lengths: lengths.to_vec().into_iter(), ends })
+        Body::new(Frames { lengths: Vec::from(lengths).into_iter(), ends })
     }
 
     #[tokio::test]

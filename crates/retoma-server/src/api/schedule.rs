@@ -140,11 +140,12 @@ async fn contact_of<S: Store>(state: &AppState<S>, caller: &Caller, wish: &Wish)
         ),
         business_key: None,
         digest: body_digest(wish.key.as_bytes()),
-        entry: Entry::Ignored("contact_named".to_owned()),
+        // Of no type that a flow answers: it makes the contact known, and moves nothing.
+        entry: Entry::Received,
         subject: Subject::Person { candidate: ContactId(state.engine.new_id()), identities: vec![identity.clone()] },
         occurred_at: now,
         received_at: now,
-        urgent: false,
+        urgent: true,
         data: retoma_core::event::EventData::default(),
         receipt: None,
     };
