@@ -321,3 +321,6 @@ fn later(root: &Section<'_>) {
     root.not_available(Level::Warning, "alerts", "watch /healthz/pipeline from outside meanwhile; no alert is sent");
     root.not_available(Level::Error, "tenants", "run one installation per seller meanwhile");
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+//! What the configuration says about itself: every finding with its code, its line and a fix; the contract's own example.
+
+use std::path::Path;
+
+use retoma_core::finding::{Finding, Level};
+use retoma_core::flow::VENDAS;
+
+use super::*;
+
+/// A folder with the shipped flow and a secret file.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("flows")).unwrap();
+    std::fs::write(folder.path().join("flows/vendas.yaml"), VENDAS).unwrap();
+    std::fs::write(folder.path().join("token"), "segredo\n").unwrap();
+    std::fs::write(folder.path().join("empty"), "\n").unwrap();
+    std::fs::set_permissions(folder.path().join("token"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    folder
+}
+
+fn env(name: &str) -> Option<String> {
+    matches!(name, "HOTTOK" | "EVOLUTION_KEY").then(|| "segredo".to_owned())
+}
+
+fn checked(text: &str) -> Loaded {
+    let folder = folder();
+    check(text, &folder.path().join("retoma.toml"), &env)
+}
+
+fn errors(loaded: &Loaded) -> Vec<&Finding> {
+    loaded.findings.iter().filter(|finding| finding.is_error()).collect()
+}
+
+const FINE: &str = r#"
+[sources.loja]
+provider = "hotmart"
+secret = { env = "HOTTOK" }
+[sources.zap]
+provider = "evolution"
+instance = "loja-a"
+auth = { header = "x-hook-secret", secret = { file = "token" } }
+[channels.zap]
+provider = "evolution"
+base_url = "http://127.0.0.1:8081/"
+instance = "loja-a"
+api_key = { env = "EVOLUTION_KEY" }
+[outbound]
+allow = ["127.0.0.1:8081"]
+"#;
+
+#[test]
+fn a_small_configuration_is_fine_and_fills_in_what_it_leaves_out() {
+    let loaded = checked(FINE);
+    assert_eq!(loaded.findings, []);
+    let setup = loaded.setup.unwrap();
+    assert_eq!(setup.listen.to_string(), "127.0.0.1:8080");
+    assert!(setup.database.ends_with("retoma.db") && setup.database.is_absolute());
+    assert_eq!((setup.locale.as_str(), setup.timezone.iana_name()), ("pt-BR", Some("America/Sao_Paulo")));
+    assert_eq!(setup.default_channel.as_ref().map(|channel| channel.as_str()), Some("zap"), "the only one");
+    for source in &setup.sources {
+        assert_eq!(source.source.flow.as_ref().map(|flow| flow.as_str()), Some("vendas"), "the only one");
+        assert_eq!(source.source.channel.as_ref().map(|channel| channel.as_str()), Some("zap"));
+        assert_eq!(source.source.body_bytes_max, 4 << 20);
+    }
+    assert_eq!((setup.retry.attempts, setup.reconcile_for), (6, Duration::from_secs(600)));
+}
+
+/// INTERFACE.md, "Configuration": the example that others hold on to, comments and all.
+const CONTRACT: &str = r##"
+[server]
+listen = "127.0.0.1:8080"
+public_url = ""
+[storage]
+url = "sqlite://retoma.db"
+[defaults]
+timezone = "America/Sao_Paulo"
+locale = "pt-BR"
+[sources.loja-hotmart]
+provider = "hotmart"
+secret = { env = "HOTTOK" }
+flow = "vendas"
+[sources.zap]
+provider = "evolution"
+instance = "loja-a"
+flow = "vendas"
+channel = "zap"
+auth = { header = "x-hook-secret", secret = { file = "token" } }
+[sources.pedidos]
+provider = "generic"
+auth = { header = "X-Token", secret = { file = "token" } }
+id = "$.id"
+type = "$.event"
+contact = "$.phone"
+order = "$.order_id"
+occurred_at = "$.ts"
+types = { "order.paid" = "payment.approved" }
+required = ["$.id"]
+on_missing_id = "hold"
+rate = "50/s"
+max_body = "4MiB"
+[sources.assinado]
+provider = "generic"
+type = "$.event"
+id = "$.id"
+auth = { hmac = { header = "X-Signature", algorithm = "sha256", encoding = "hex", prefix = "sha256=", content = "{timestamp}.{body}", timestamp_header = "X-Timestamp", tolerance = "5m" }, secrets = [{ file = "token" }, { env = "HOTTOK" }] }
+[channels.zap]
+provider = "evolution"
+base_url = "http://127.0.0.1:8081"
+instance = "loja-a"
+api_key = { env = "EVOLUTION_KEY" }
+rate = "20/s"
+on_ambiguous = "hold"
+[channels.n8n]
+provider = "http"
+url = "https://n8n.example.com/webhook/x"
+secret = { file = "token" }
+[outbound]
+allow = ["10.0.0.5:8080", "127.0.0.1:8081"]
+[gate.scopes.cobranca]
+lease = "2m"
+keep = "30d"
+on_expired_lease = "hold"
+[retry.recovery]
+base = "60s"
+factor = 2
+cap = "1h"
+jitter = 0.2
+attempts = 6
+[alerts]
+silence = "10m"
+late = "15m"
+failing = 0.3
+ping = "https://example.com/ping"
+"##;
+
+#[test]
+fn every_key_of_the_contract_is_read_or_said_to_come_later() {
+    let loaded = checked(CONTRACT);
+    assert_eq!(errors(&loaded), Vec::<&Finding>::new());
+    let later: Vec<(&str, u32)> = loaded.findings.iter().map(|finding| (finding.code, finding.line)).collect();
+    let line = |text: &str| u32::try_from(CONTRACT.lines().position(|line| line == text).unwrap() + 1).unwrap();
+    let expected =
+        [("not_available", line("rate = \"20/s\"")), ("not_available", line("[gate.scopes.cobranca]")), ("not_available", line("[alerts]"))];
+    for finding in expected {
+        assert!(later.contains(&finding), "{finding:?} is not among {later:?}");
+    }
+    let setup = loaded.setup.unwrap();
+    let source = setup.sources.iter().find(|source| source.source.name.as_str() == "pedidos").unwrap();
+    assert_eq!(source.rate, Some((50, Duration::from_secs(1))));
+}
+
+/// Adds lines to the small configuration, and answers what is said of them.
+fn said(lines: &str) -> Vec<Finding> {
+    checked(&format!("{FINE}{lines}\n")).findings
+}
+
+#[test]
+fn what_is_wrong_is_named_with_code_line_and_fix() {
+    let generic = |rest: &str| format!("[sources.x]\nprovider = \"generic\"\nid = \"$.id\"\ntype = \"$.t\"\n{rest}");
+    let auth = "auth = { header = \"X\", secret = { file = \"token\" } }\n";
+    let source = |rest: &str| generic(&format!("{auth}{rest}"));
+    // Lines to add, the code they get, the line among them that it names, and a word of its fix.
+    let table: Vec<(String, &str, usize, &str)> = vec![
+        ("[sevrer]\nlisten = \"127.0.0.1:1\"".into(), "unknown_key", 1, "server"),
+        ("[server]\nlisen = \"127.0.0.1:1\"".into(), "unknown_key", 2, "listen"),
+        ("[server]\nlisten = \"8080\"".into(), "bad_value", 2, "127.0.0.1:8080"),
+        ("[server]\nlisten = 8080".into(), "bad_value", 2, "text"),
+        ("[server]\nlisten = \"0.0.0.0:8080\"".into(), "public_bind", 2, "behind_proxy"),
+        ("[server]\nlisten = \"127.0.0.1:1\"\ntls = { cert = \"c\", key = \"k\" }".into(), "not_available", 3, "proxy"),
+        ("[storage]\nurl = \"postgres://user@host/db\"".into(), "not_available", 2, "sqlite"),
+        ("[storage]\nurl = \"retoma.db\"".into(), "bad_url", 2, "sqlite://"),
+        ("[defaults]\ntimezone = \"America/Sao_Paolo\"".into(), "bad_timezone", 2, "America/Sao_Paulo"),
+        ("[defaults]\nlocale = \"pt\"".into(), "unknown_word", 2, "pt-BR"),
+        ("[defaults]\nchannel = \"zpa\"".into(), "unknown_channel", 2, "zap"),
+        ("[tenants.a]\nname = \"a\"".into(), "not_available", 1, "installation"),
+        (generic("auth = { header = \"X\", secret = \"literal\" }"), "literal_secret", 5, "file"),
+        (generic("auth = { header = \"X\", secret = { env = \"NOPE\" } }"), "missing_secret", 5, "export NOPE"),
+        (generic("auth = { header = \"X\", secret = { file = \"nope\" } }"), "missing_secret", 5, "create"),
+        (generic("auth = { header = \"X\", secret = { file = \"empty\" } }"), "missing_secret", 5, "secret"),
+        (generic("auth = { header = \"X\", secret = { envv = \"HOTTOK\" } }"), "bad_value", 5, "env"),
+        (generic("auth = { header = \"X\" }"), "missing_key", 5, "secret"),
+        (generic("auth = { header = \"X Y\", secret = { file = \"token\" } }"), "bad_value", 5, "header"),
+        (generic("auth = { header = \"X\", query = \"t\", secret = { file = \"token\" } }"), "bad_value", 5, "header"),
+        (generic("auth = { jwt = {}, secret = { file = \"token\" } }"), "not_available", 5, "hmac"),
+        (generic("auth = { hmac = { header = \"X\", content = \"{timestamp}\" }, secret = { file = \"token\" } }"), "bad_value", 5, "{body}"),
+        (generic("auth = { hmac = { header = \"X\", tolerance = \"5\" }, secret = { file = \"token\" } }"), "bad_duration", 5, "5m"),
+        (generic("auth = { hmac = { header = \"X\", algorithm = \"sha265\" }, secret = { file = \"token\" } }"), "unknown_word", 5, "sha256"),
+        (generic(""), "missing_key", 1, "auth"),
+        (source("flow = \"venda\""), "unknown_flow", 6, "vendas"),
+        (source("channel = \"zapp\""), "unknown_channel", 6, "zap"),
+        (source("rate = \"fast\""), "bad_rate", 6, "50/s"),
+        (source("max_body = \"4 apples\""), "bad_size", 6, "4MiB"),
+        (source("contact = \"phone\""), "bad_jsonpath", 6, "$"),
+        (source("required = [\"$.a\", \"$[\"]"), "bad_jsonpath", 6, "$"),
+        (source("types = { \"a\" = \"payment.aproved\" }"), "unknown_word", 6, "payment.approved"),
+        (source("on_missing_id = \"holt\""), "unknown_word", 6, "hold"),
+        (source("oder = \"$.o\""), "unknown_key", 6, "order"),
+        (source("tenant = \"a\""), "not_available", 6, "default"),
+        ("[sources.x]\nprovider = \"whatsapp_cloud\"".into(), "not_available", 2, "generic"),
+        ("[sources.x]\nprovider = \"hotmrt\"\n".into(), "unknown_word", 2, "hotmart"),
+        ("[sources.x]\nsecret = { file = \"token\" }".into(), "missing_key", 1, "provider"),
+        ("[sources.\"x/y\"]\nprovider = \"hotmart\"".into(), "bad_name", 1, "lower-case"),
+        ("[channels.y]\nprovider = \"zapi\"".into(), "not_available", 2, "evolution"),
+        ("[channels.y]\nprovider = \"http\"\nurl = \"ftp://x\"\nsecret = { file = \"token\" }".into(), "bad_url", 3, "https"),
+        ("[channels.y]\nprovider = \"http\"\nurl = \"https://u:p@x\"\nsecret = { file = \"token\" }".into(), "bad_url", 3, "https"),
+        ("[channels.y]\nprovider = \"evolution\"\nbase_url = \"https://e.example.com\"\napi_key = { file = \"token\" }".into(), "missing_key", 1, "instance"),
+        ("[channels.y]\nprovider = \"http\"\nurl = \"https://x\"\nsecret = { file = \"token\" }\non_ambiguous = \"resend\"".into(), "unknown_word", 5, "resend_once"),
+        ("[channels.y]\nprovider = \"http\"\nurl = \"https://x\"\nsecret = { file = \"token\" }\ntimeout = \"long\"".into(), "bad_duration", 5, "45s"),
+        ("[channels.y]\nprovider = \"http\"\nurl = \"https://x\"\nsecret = { file = \"token\" }\nconcurrency = 0".into(), "bad_value", 5, "number"),
+        ("[retry.recovery]\nfactor = 0.5".into(), "bad_value", 2, ""),
+        ("[retry.recovery]\nbase = \"2h\"".into(), "bad_value", 1, "base"),
+        ("[retry]\nrecovry = {}".into(), "unknown_key", 2, "recovery"),
+        ("[gate]\nx = = 1".into(), "syntax", 2, "TOML"),
+    ];
+    let before = FINE.lines().count();
+    for (lines, code, line, fix) in table {
+        let findings = said(&lines);
+        let found = findings.iter().find(|finding| finding.code == code && finding.is_error());
+        let found = found.unwrap_or_else(|| panic!("no {code} for\n{lines}\nbut {findings:?}"));
+        assert_eq!(found.line as usize, before + line, "{lines}\n{found}");
+        assert!(found.fix.contains(fix) && !found.message.is_empty(), "{lines}\n{found}");
+        assert!(found.file.ends_with("retoma.toml"), "{found}");
+        assert!(!found.to_string().contains("segredo"), "{found}");
+    }
+}
+
+#[test]
+fn doubtful_things_are_warnings_and_do_not_stop_a_start() {
+    for (lines, code) in [
+        ("[sources.x]\nprovider = \"generic\"\nid = \"$.id\"\ntype = \"$.t\"\nauth = \"none\"", "unsigned"),
+        ("[sources.x]\nprovider = \"generic\"\ntype = \"$.t\"\nauth = { query = \"t\", secret = { file = \"token\" } }", "no_id"),
+        ("[channels.y]\nprovider = \"http\"\nurl = \"https://x\"", "unsigned"),
+        ("[channels.y]\nprovider = \"http\"\nurl = \"http://192.168.0.9/x\"\nsecret = { file = \"token\" }", "outbound_refused"),
+        ("[alerts]\nsilence = \"10m\"", "not_available"),
+    ] {
+        let loaded = checked(&format!("{FINE}{lines}\n"));
+        assert!(loaded.setup.is_some(), "{lines}: {:?}", loaded.findings);
+        let found = loaded.findings.iter().any(|finding| finding.code == code && finding.level == Level::Warning);
+        assert!(found, "no {code} for {lines}: {:?}", loaded.findings);
+    }
+}
+
+#[test]
+fn a_secret_that_everybody_can_read_is_a_warning() {
+    let folder = folder();
+    std::fs::set_permissions(folder.path().join("token"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let loaded = check(FINE, &folder.path().join("retoma.toml"), &env);
+    assert_eq!(loaded.findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), ["secret_readable"]);
+}
+
+#[test]
+fn flows_are_read_beside_the_configuration_and_their_findings_name_their_own_lines() {
+    let folder = folder();
+    let broken = VENDAS.replacen("  debounce: { quiet: 4s", "  debounce: { quiet: soon", 1);
+    let line = broken.lines().position(|line| line.contains("quiet: soon")).unwrap() + 1;
+    std::fs::write(folder.path().join("flows/vendas.yaml"), &broken).unwrap();
+    let path = folder.path().join("retoma.toml");
+    let loaded = check(&format!("{FINE}[sources.x]\nprovider = \"hotmart\"\nsecret = {{ env = \"HOTTOK\" }}\nflow = \"vendas\"\n"), &path, &env);
+    assert!(loaded.setup.is_none());
+    let found = errors(&loaded);
+    assert_eq!(found.len(), 1, "who names a broken flow is not told that it does not exist: {found:?}");
+    assert!(found[0].file.ends_with("flows/vendas.yaml") && found[0].line as usize == line, "{}", found[0]);
+
+    std::fs::write(folder.path().join("flows/vendas.yaml"), VENDAS).unwrap();
+    std::fs::write(folder.path().join("flows/outro.yaml"), VENDAS).unwrap();
+    let loaded = check(FINE, &path, &env);
+    assert_eq!(errors(&loaded).iter().map(|finding| finding.code).collect::<Vec<_>>(), ["duplicate_flow"]);
+}
+
+#[test]
+fn the_template_of_init_has_no_finding() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("flows")).unwrap();
+    std::fs::create_dir(folder.path().join("secrets")).unwrap();
+    std::fs::write(folder.path().join("flows/vendas.yaml"), VENDAS).unwrap();
+    for secret in ["hottok", "evolution-hook", "evolution-key"] {
+        let path = folder.path().join("secrets").join(secret);
+        std::fs::write(&path, "x").unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+    let template = include_str!("../../templates/vendas/retoma.toml");
+    let loaded = check(template, &folder.path().join("retoma.toml"), &env);
+    assert_eq!(loaded.findings, []);
+    assert!(loaded.setup.is_some());
+}
+
+#[test]
+fn a_running_server_is_found_even_where_the_rest_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("retoma.toml");
+    for (text, database) in [
+        ("[storage]\nurl = \"sqlite://x/dados.db\"\n[sources.a]\nprovider = 1\n", "x/dados.db"),
+        ("[storage\n", "retoma.db"),
+        ("", "retoma.db"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(whereabouts(&path).unwrap().database, folder.path().join(database), "{text}");
+    }
+    assert!(whereabouts(Path::new("/nowhere/retoma.toml")).is_err());
+}
