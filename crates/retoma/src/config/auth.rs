@@ -116,7 +116,18 @@ fn hmac_of(value: &Value<'_>, beside: &Section<'_>, secrets: &Secrets<'_>) -> Op
             "write content = \"{timestamp}.{body}\" or \"{body}\"",
         );
     }
-    let timestamp_header = section.value("timestamp_header").and_then(|value| header_name(&value));
+    let timestamp_header = match section.value("timestamp_header") {
+        Some(value) => header_name(&value),
+        None if content.contains("{timestamp}") => {
+            section.warning(
+                "timestamp_header",
+                format!("{} does not say where {{timestamp}} is: X-Timestamp is read", section.name),
+                "add timestamp_header = \"X-Timestamp\" (the signature's own header where it holds t=..)",
+            );
+            Some("X-Timestamp".to_owned())
+        }
+        None => None,
+    };
     let tolerance = section
         .value("tolerance")
         .and_then(|value| value.parse("bad_duration", "tolerance = \"5m\"", values::duration));

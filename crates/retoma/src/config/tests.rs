@@ -102,7 +102,7 @@ max_body = "4MiB"
 provider = "generic"
 type = "$.event"
 id = "$.id"
-auth = { hmac = { header = "X-Signature", algorithm = "sha256", encoding = "hex", prefix = "sha256=", content = "{timestamp}.{body}", timestamp_header = "X-Timestamp", tolerance = "5m" }, secrets = [{ file = "token" }, { env = "HOTTOK" }] }
+auth = { hmac = { header = "X-Signature", algorithm = "sha256", encoding = "hex", prefix = "sha256=", content = "{timestamp}.{body}", tolerance = "5m" }, secrets = [{ file = "token" }, { env = "HOTTOK" }] }
 [channels.zap]
 provider = "evolution"
 base_url = "http://127.0.0.1:8081"
@@ -141,12 +141,16 @@ fn every_key_of_the_contract_is_read_or_said_to_come_later() {
     let line = |text: &str| u32::try_from(CONTRACT.lines().position(|line| line == text).unwrap() + 1).unwrap();
     let expected =
         [("not_available", line("rate = \"20/s\"")), ("not_available", line("[gate.scopes.cobranca]")), ("not_available", line("[alerts]"))];
+    assert!(later.iter().any(|(code, _)| *code == "timestamp_header"), "{later:?}");
     for finding in expected {
         assert!(later.contains(&finding), "{finding:?} is not among {later:?}");
     }
     let setup = loaded.setup.unwrap();
     let source = setup.sources.iter().find(|source| source.source.name.as_str() == "pedidos").unwrap();
     assert_eq!(source.rate, Some((50, Duration::from_secs(1))));
+    let signed = setup.sources.iter().find(|source| source.source.name.as_str() == "assinado").unwrap();
+    let retoma_providers::inbound::Auth::Hmac(scheme) = &signed.source.auth else { panic!("it is signed") };
+    assert_eq!((scheme.timestamp_header.as_deref(), scheme.secrets.len()), (Some("X-Timestamp"), 2));
 }
 
 /// Adds lines to the small configuration, and answers what is said of them.
