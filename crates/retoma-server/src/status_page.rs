@@ -30,7 +30,8 @@ pub(crate) struct LastStatus(Mutex<Option<(Duration, Value)>>);
 /// `GET /`.
 pub(crate) async fn page<S: Store>(State(state): State<AppState<S>>, headers: HeaderMap) -> Response {
     let wanted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let page = PAGE.replacen("data-lang=\"\"", &format!("data-lang=\"{0}\" lang=\"{0}\"", language(wanted, &state.locale)), 1);
+    let page =
+        PAGE.replacen("data-lang=\"\"", &format!("data-lang=\"{0}\" lang=\"{0}\"", language(wanted, &state.locale)), 1);
     let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
     let headers: [(HeaderName, &str); 4] = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
