@@ -138,7 +138,7 @@ async fn caller<S: Store>(parts: &Parts, state: &AppState<S>, needed: Scope) -> 
 }
 
 /// Somebody who may look.
-pub(crate) struct Reader;
+pub(crate) struct Reader(pub(crate) Caller);
 /// Somebody who may change things.
 pub(crate) struct Writer(pub(crate) Caller);
 /// Somebody who may see keys, raw bodies and the database.
@@ -148,7 +148,7 @@ impl<S: Store> FromRequestParts<AppState<S>> for Reader {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState<S>) -> Result<Self, Problem> {
-        caller(parts, state, Scope::Read).await.map(|_| Self)
+        caller(parts, state, Scope::Read).await.map(Self)
     }
 }
 

@@ -126,7 +126,7 @@ mod tests {
             (&[10], Ok(10)),
             (&[10, 20, 30], Ok(60)),
             (&[1; 2000], Ok(2000)),
-            (&[6000, 1], Err(Code::BodyTooLarge)),
+            (&[4000, 2001], Err(Code::BodyTooLarge)),
             (&[3000, 2000], Err(Code::Overloaded)),
         ];
         for (lengths, expected) in table {

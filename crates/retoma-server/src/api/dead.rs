@@ -4,7 +4,7 @@ use axum::extract::{Path, State};
 use retoma_store::{DeadLetter, DeadMoves, Page, Store};
 use serde_json::{Value, json};
 
-use crate::auth::{Reader, Writer};
+use crate::auth::{Caller, Reader, Scope, Writer};
 use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -13,24 +13,41 @@ use crate::views;
 
 use super::{Answer, JsonBody, ok};
 
-fn shown(letter: &DeadLetter) -> Value {
-    serde_json::to_value(letter).expect("a dead letter is plain data")
+/// A dead letter. Its payload holds what the message said and whom it named: for admins only.
+fn shown(letter: &DeadLetter, caller: &Caller) -> Value {
+    let mut shown = serde_json::to_value(letter).expect("a dead letter is plain data");
+    if caller.scope < Scope::Admin
+        && let Some(payload) = shown["payload"].as_object_mut()
+    {
+        for (_, value) in payload.iter_mut().filter(|(key, value)| PERSONAL.contains(&key.as_str()) && !value.is_null())
+        {
+            *value = json!("(masked)");
+        }
+    }
+    shown
 }
 
+/// Fields of payloads that may hold texts, names and codes.
+const PERSONAL: [&str; 4] = ["text", "vars", "operator", "identities"];
+
 /// `GET /v1/dead`.
-pub(crate) async fn list<S: Store>(State(state): State<AppState<S>>, _: Reader, query: Query) -> Answer {
+pub(crate) async fn list<S: Store>(State(state): State<AppState<S>>, Reader(caller): Reader, query: Query) -> Answer {
     query.only(&["limit", "cursor"])?;
     let letters = state.engine.store().list_dead(state.tenant.clone(), query.page()?).await?;
-    ok(views::page(&letters, shown))
+    ok(views::page(&letters, |letter| shown(letter, &caller)))
 }
 
 /// `GET /v1/dead/{id}`.
-pub(crate) async fn show<S: Store>(State(state): State<AppState<S>>, _: Reader, Path(id): Path<String>) -> Answer {
+pub(crate) async fn show<S: Store>(
+    State(state): State<AppState<S>>,
+    Reader(caller): Reader,
+    Path(id): Path<String>,
+) -> Answer {
     let mut page = Page { cursor: None, limit: 500 };
     loop {
         let letters = state.engine.store().list_dead(state.tenant.clone(), page.clone()).await?;
         if let Some(letter) = letters.items.iter().find(|letter| letter.id == id) {
-            return ok(shown(letter));
+            return ok(shown(letter, &caller));
         }
         match letters.next_cursor {
             Some(cursor) => page.cursor = Some(cursor),
@@ -130,6 +147,40 @@ impl Chosen {
                 Some(cursor) => page.cursor = Some(cursor),
                 None => return Ok(ids),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use retoma_core::ids::Tenant;
+
+    use super::*;
+
+    #[test]
+    fn what_a_dead_message_said_is_for_admins_only() {
+        let at = "2026-12-02T13:00:00Z".parse().unwrap();
+        let letter = DeadLetter {
+            id: "api:k".into(),
+            kind: "task".into(),
+            source: None,
+            flow: Some("vendas".into()),
+            key: "api:k".into(),
+            attempts: 6,
+            last_error: None,
+            errors: vec![],
+            reason: "recipient".into(),
+            payload: json!({ "text": "canario-texto", "vars": { "contact.first_name": "canario" }, "message": "text", "operator": null }),
+            consumer_version: "0".into(),
+            created_at: at,
+            died_at: at,
+        };
+        for (scope, sees) in [(Scope::Read, false), (Scope::Write, false), (Scope::Admin, true)] {
+            let caller = Caller { actor: "key:x".into(), tenant: Tenant::default(), scope };
+            let shown = shown(&letter, &caller);
+            assert_eq!(shown.to_string().contains("canario"), sees, "{scope:?}");
+            assert_eq!(shown["payload"]["message"], "text", "{scope:?}");
+            assert!(shown["payload"]["operator"].is_null());
         }
     }
 }

@@ -57,22 +57,17 @@ async fn restore(config: &Path, json: bool, file: &Path) -> anyhow::Result<u8> {
     if !file.is_file() {
         return Err(usage(format!("{} is not there", file.display())));
     }
-    let arrived = with_end(&database, ".restoring");
-    std::fs::copy(file, &arrived).with_context(|| format!("{} cannot be copied", file.display()))?;
-    // Opening the present one refuses while a server runs; opening the copy finds out whether it is one.
+    // Held while the copy is looked at, so that no server is there and none can start.
     let present = wiring::open(&database)?;
-    let checked = wiring::open(&arrived).context("this file is no usable copy")?;
-    checked.close().await;
+    let arrived = with_end(&database, ".restoring");
+    let checked = check_copy(file, &arrived).await;
     present.close().await;
     let kept = with_end(&database, ".before-restore");
-    for end in ["", "-wal", "-shm"] {
-        move_if_there(&with_end(&database, end), &with_end(&kept, end))?;
+    let swapped = checked.and_then(|()| swap(&database, &arrived, &kept));
+    for end in ["", "-wal", "-shm", ".lock"] {
+        let _ = std::fs::remove_file(with_end(&arrived, end));
     }
-    for end in ["", "-wal", "-shm"] {
-        move_if_there(&with_end(&arrived, end), &with_end(&database, end))?;
-    }
-    sync_folder(&database)?;
-    let _ = std::fs::remove_file(with_end(&arrived, ".lock"));
+    swapped?;
     let answer = json!({ "database": database.display().to_string(), "kept": kept.display().to_string() });
     if json {
         output::json(&answer);
@@ -80,6 +75,24 @@ async fn restore(config: &Path, json: bool, file: &Path) -> anyhow::Result<u8> {
         output::line(&format!("restored; the one before is kept as {}", kept.display()));
     }
     Ok(DONE)
+}
+
+/// Copies the file beside the database and opens it there: what does not open is no copy, and changes nothing.
+async fn check_copy(file: &Path, arrived: &Path) -> anyhow::Result<()> {
+    std::fs::copy(file, arrived).with_context(|| format!("{} cannot be copied", file.display()))?;
+    let store = wiring::open(arrived).context("this file is no usable copy")?;
+    store.close().await;
+    Ok(())
+}
+
+fn swap(database: &Path, arrived: &Path, kept: &Path) -> anyhow::Result<()> {
+    for end in ["", "-wal", "-shm"] {
+        move_if_there(&with_end(database, end), &with_end(kept, end))?;
+    }
+    for end in ["", "-wal", "-shm"] {
+        move_if_there(&with_end(arrived, end), &with_end(database, end))?;
+    }
+    sync_folder(database)
 }
 
 fn with_end(path: &Path, end: &str) -> PathBuf {
