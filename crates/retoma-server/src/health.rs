@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::problem::{Code, Problem};
 use crate::state::AppState;
+use crate::status_page;
 
 /// A loop that has been silent for longer than this is not well; healthy ones beat every second.
 const BEAT_WITHIN: Duration = Duration::from_secs(30);
@@ -34,16 +35,15 @@ pub(crate) async fn ready<S: Store>(State(state): State<AppState<S>>) -> Respons
     }
 }
 
-/// `GET /healthz/pipeline`: the watchdog's figures. 503 while something stands still.
+/// `GET /healthz/pipeline`: the watchdog's figures, at most a second old. 503 while something stands still.
 pub(crate) async fn pipeline<S: Store>(State(state): State<AppState<S>>) -> Response {
-    let now = state.engine.clock().now();
-    match state.engine.store().stats(now).await {
-        Ok(stats) => {
-            let figures = figures(&stats, now, |at| state.real_age(now, at));
+    match status_page::current(&state).await {
+        Ok(mut status) => {
+            let figures = status["pipeline"].take();
             let status = if figures["ok"] == true { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
             (status, Json(figures)).into_response()
         }
-        Err(error) => Problem::from(error).into_response(),
+        Err(problem) => problem.into_response(),
     }
 }
 

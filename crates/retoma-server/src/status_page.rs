@@ -65,7 +65,8 @@ pub(crate) async fn status<S: Store>(State(state): State<AppState<S>>) -> Respon
     }
 }
 
-async fn current<S: Store>(state: &AppState<S>) -> Result<Value, Problem> {
+/// What the page shows, at most a second old.
+pub(crate) async fn current<S: Store>(state: &AppState<S>) -> Result<Value, Problem> {
     let asked = state.engine.clock().monotonic();
     {
         let last = state.last_status.0.lock().expect("no code panics while it holds the status");
