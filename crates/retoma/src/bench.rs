@@ -178,7 +178,13 @@ impl Bench {
         for number in 1..=args.rounds {
             for (mode, rounds) in [(Mode::Null, &mut null), (Mode::Real, &mut real)] {
                 let round = self.round(mode, last_row).await?;
-                tracing::info!(event = "bench_round", number, mode = mode.as_str(), per_s = round.per_s, "a round is over");
+                tracing::info!(
+                    event = "bench_round",
+                    number,
+                    mode = mode.as_str(),
+                    per_s = round.per_s,
+                    "a round is over"
+                );
                 rounds.0.push(round);
             }
         }
@@ -209,7 +215,12 @@ impl Bench {
         let verdict = judge::judge(&database, last_row, &seen.acknowledged, arrivals).await?;
         self.workdir.discard(&database);
         if let Some(refusal) = &seen.refusal {
-            tracing::warn!(event = "bench_refused", count = seen.refused, first = refusal, "requests were not acknowledged");
+            tracing::warn!(
+                event = "bench_refused",
+                count = seen.refused,
+                first = refusal,
+                "requests were not acknowledged"
+            );
         }
         Ok(Round {
             per_s: seen.closed as f64 / seen.window.as_secs_f64(),

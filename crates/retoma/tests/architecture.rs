@@ -35,7 +35,10 @@ fn arrows_between_crates_point_to_core() {
     let mut wrong = Vec::new();
     for package in metadata().workspace_packages() {
         let Some(may) = allowed.get(package.name.as_str()) else {
-            wrong.push(format!("{} is not in the house plan; add it to DESIGN's picture and to this test", package.name));
+            wrong.push(format!(
+                "{} is not in the house plan; add it to DESIGN's picture and to this test",
+                package.name
+            ));
             continue;
         };
         // Tests may use a real store; the arrows are about what ships.
@@ -54,7 +57,8 @@ fn arrows_between_crates_point_to_core() {
 #[test]
 fn core_has_no_runtime_no_sql_no_http_and_no_logging() {
     let metadata = metadata();
-    let core = metadata.workspace_packages().into_iter().find(|package| package.name.as_str() == "retoma-core").unwrap();
+    let core =
+        metadata.workspace_packages().into_iter().find(|package| package.name.as_str() == "retoma-core").unwrap();
     let banned = ["tokio", "rusqlite", "hyper", "axum", "http", "tracing", "log", "rand", "getrandom", "futures"];
     let found: Vec<_> = core
         .dependencies
@@ -156,8 +160,9 @@ fn architecture_names_files_and_functions_that_exist() {
         if let Some(function) = function {
             let name = function.trim_end_matches("()");
             let there = ["fn ", "struct ", "enum ", "trait ", "const "].iter().any(|word| {
-                code.match_indices(&format!("{word}{name}"))
-                    .any(|(at, hit)| !code[at + hit.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_'))
+                code.match_indices(&format!("{word}{name}")).any(|(at, hit)| {
+                    !code[at + hit.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_')
+                })
             });
             if !there {
                 wrong.push(format!("{file} has no {name}"));

@@ -296,12 +296,9 @@ fn programs(port: u16, key: &str, leaks: &mut Leaks) {
         leaks.look(path, &answer.text());
     }
     // Wrong questions are not repeated in the answer.
-    for path in [
-        "/v1/tasks?87650321=zuleide",
-        "/v1/tasks?status=zuleide",
-        "/v1/contacts?phone=zuleide",
-        "/v1/events/zuleide",
-    ] {
+    for path in
+        ["/v1/tasks?87650321=zuleide", "/v1/tasks?status=zuleide", "/v1/contacts?phone=zuleide", "/v1/events/zuleide"]
+    {
         let answer = get(path);
         assert!((400..500).contains(&answer.status), "{path}: {} {}", answer.status, answer.text());
         leaks.look(&format!("the answer to {}", path.split('?').next().unwrap_or_default()), &answer.text());

@@ -139,8 +139,11 @@ fn every_key_of_the_contract_is_read_or_said_to_come_later() {
     assert_eq!(errors(&loaded), Vec::<&Finding>::new());
     let later: Vec<(&str, u32)> = loaded.findings.iter().map(|finding| (finding.code, finding.line)).collect();
     let line = |text: &str| u32::try_from(CONTRACT.lines().position(|line| line == text).unwrap() + 1).unwrap();
-    let expected =
-        [("not_available", line("rate = \"20/s\"")), ("not_available", line("[gate.scopes.cobranca]")), ("not_available", line("[alerts]"))];
+    let expected = [
+        ("not_available", line("rate = \"20/s\"")),
+        ("not_available", line("[gate.scopes.cobranca]")),
+        ("not_available", line("[alerts]")),
+    ];
     assert!(later.iter().any(|(code, _)| *code == "timestamp_header"), "{later:?}");
     for finding in expected {
         assert!(later.contains(&finding), "{finding:?} is not among {later:?}");
@@ -232,9 +235,15 @@ fn what_is_wrong_is_named_with_code_line_and_fix() {
 fn doubtful_things_are_warnings_and_do_not_stop_a_start() {
     for (lines, code) in [
         ("[sources.x]\nprovider = \"generic\"\nid = \"$.id\"\ntype = \"$.t\"\nauth = \"none\"", "unsigned"),
-        ("[sources.x]\nprovider = \"generic\"\ntype = \"$.t\"\nauth = { query = \"t\", secret = { file = \"token\" } }", "no_id"),
+        (
+            "[sources.x]\nprovider = \"generic\"\ntype = \"$.t\"\nauth = { query = \"t\", secret = { file = \"token\" } }",
+            "no_id",
+        ),
         ("[channels.y]\nprovider = \"http\"\nurl = \"https://x\"", "unsigned"),
-        ("[channels.y]\nprovider = \"http\"\nurl = \"http://192.168.0.9/x\"\nsecret = { file = \"token\" }", "outbound_refused"),
+        (
+            "[channels.y]\nprovider = \"http\"\nurl = \"http://192.168.0.9/x\"\nsecret = { file = \"token\" }",
+            "outbound_refused",
+        ),
         ("[alerts]\nsilence = \"10m\"", "not_available"),
     ] {
         let loaded = checked(&format!("{FINE}{lines}\n"));
@@ -259,7 +268,11 @@ fn flows_are_read_beside_the_configuration_and_their_findings_name_their_own_lin
     let line = broken.lines().position(|line| line.contains("quiet: soon")).unwrap() + 1;
     std::fs::write(folder.path().join("flows/vendas.yaml"), &broken).unwrap();
     let path = folder.path().join("retoma.toml");
-    let loaded = check(&format!("{FINE}[sources.x]\nprovider = \"hotmart\"\nsecret = {{ env = \"HOTTOK\" }}\nflow = \"vendas\"\n"), &path, &env);
+    let loaded = check(
+        &format!("{FINE}[sources.x]\nprovider = \"hotmart\"\nsecret = {{ env = \"HOTTOK\" }}\nflow = \"vendas\"\n"),
+        &path,
+        &env,
+    );
     assert!(loaded.setup.is_none());
     let found = errors(&loaded);
     assert_eq!(found.len(), 1, "who names a broken flow is not told that it does not exist: {found:?}");
