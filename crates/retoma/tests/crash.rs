@@ -19,7 +19,7 @@ use std::time::Duration;
 use harness::process::Running;
 use harness::random::Random;
 use harness::shop::{self, Shop};
-use harness::{free_port, http, wait_until};
+use harness::{free_port, http, now};
 
 /// What the fake does wrong: every kind of ambiguity, and failures that surely sent nothing. A third of all sends.
 const FAULTS: &str = r#"{
@@ -66,7 +66,9 @@ fn fake(folder: &Path, port: u16, serve_port: u16, seed: u64) -> Running {
 
 #[test]
 fn kills_at_random_moments_lose_nothing_and_double_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let mut folder = tempfile::tempdir().unwrap();
+    // A failing run leaves its evidence: database, logs, deliveries.
+    folder.disable_cleanup(true);
     let (port, fake_port) = (free_port(), free_port());
     let (seed, rounds) = (seed(), rounds());
     println!("crash: seed {seed}, {rounds} rounds, {}", folder.path().display());
@@ -85,7 +87,7 @@ fn kills_at_random_moments_lose_nothing_and_double_nothing() {
     }
     // The server stays up now: whatever was not acknowledged gets its answer, as a platform would go on trying.
     let done = load.finish();
-    wait_until("everything comes to its end", Duration::from_secs(90), || is_quiet(port));
+    wait_for_the_end(port, &server);
     let status = server.stop(Duration::from_secs(40));
     assert!(status.success(), "serve ended with {status} after SIGTERM\n{}", server.tail());
 
@@ -94,12 +96,31 @@ fn kills_at_random_moments_lose_nothing_and_double_nothing() {
     println!("crash: {}", evidence.summary(&done));
     assert!(violations.is_empty(), "{} violations:\n{}", violations.len(), violations.join("\n"));
     assert!(evidence.proves_something(), "the run was too tame to prove anything: {}", evidence.summary(&done));
+    folder.disable_cleanup(false);
 }
 
-/// Whether every event is decided and every task has come to its end, or waits for a person.
-fn is_quiet(port: u16) -> bool {
-    let Ok(answer) = http::get(port, "/status.json", &[]) else { return false };
-    let status = answer.json();
-    let none = |group: &str, words: &[&str]| words.iter().all(|word| status[group][*word].as_u64().unwrap_or(0) == 0);
-    none("events", &["received"]) && none("tasks", &["scheduled", "sending", "failed", "unsure"])
+/// Waits until every event is decided and every task has come to its end, or waits for a person.
+fn wait_for_the_end(port: u16, server: &Running) {
+    let begun = now();
+    loop {
+        let open = open(port);
+        if open.as_ref().is_some_and(|open| open.iter().all(|(_, count)| *count == 0)) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "in between for ever: {open:?}\n{}", server.tail());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What is still in between.
+fn open(port: u16) -> Option<Vec<(&'static str, u64)>> {
+    let status = http::get(port, "/status.json", &[]).ok()?.json();
+    let open = [
+        ("events", "received"),
+        ("tasks", "scheduled"),
+        ("tasks", "sending"),
+        ("tasks", "failed"),
+        ("tasks", "unsure"),
+    ];
+    Some(open.iter().map(|(group, word)| (*word, status[*group][*word].as_u64().unwrap_or(0))).collect())
 }

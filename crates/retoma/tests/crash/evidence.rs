@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use jiff::Timestamp;
 use retoma_core::identity::{Identity, IdentityKind};
-use retoma_core::ids::Tenant;
+use retoma_core::ids::{ContactId, Tenant};
 use retoma_core::outcome::Outcome;
+use retoma_core::state::ContactView;
 use retoma_core::task::{MessageClass, OnAmbiguous, TaskStatus};
 use retoma_store::{AttemptRow, EventFilter, EventRow, EventStatus, Page, Store, TaskFilter, TaskRow};
 
@@ -68,8 +70,9 @@ async fn all_promises(store: &impl Store) -> Vec<Promise> {
         let rows = store.list_tasks(Tenant::default(), TaskFilter::default(), page).await.unwrap();
         let contacts = rows.items.iter().map(|row| (row.task.tenant.clone(), row.task.contact)).collect();
         let views = store.load_contacts(contacts, jiff::Timestamp::UNIX_EPOCH).await.unwrap();
+        let views: BTreeMap<ContactId, &ContactView> = views.iter().map(|view| (view.contact.id, view)).collect();
         for row in rows.items {
-            let view = views.iter().find(|view| view.contact.id == row.task.contact).expect("a task has a contact");
+            let view = views.get(&row.task.contact).expect("a task has a contact");
             let phone = view.identities.iter().find(|identity| identity.kind == IdentityKind::Phone);
             let person = phone.expect("every buyer has a phone").match_key.clone();
             let (_, attempts) = store.get_task(row.task.tenant.clone(), row.task.id.clone()).await.unwrap().unwrap();
@@ -85,10 +88,11 @@ pub(crate) fn violations(evidence: &Evidence, done: &Done) -> Vec<String> {
     let mut wrong = Vec::new();
     acknowledged_events_are_there_once_and_ended(evidence, done, &mut wrong);
     promises_were_made(evidence, done, &mut wrong);
+    let ends = ends_by_person(done);
     for promise in &evidence.tasks {
         has_an_end(promise, &mut wrong);
         was_delivered_as_recorded(promise, evidence, &mut wrong);
-        left_for_a_reason_that_held(promise, done, &mut wrong);
+        left_for_a_reason_that_held(promise, &ends, &mut wrong);
     }
     deliveries_belong_to_promises(evidence, &mut wrong);
     wrong
@@ -132,12 +136,14 @@ fn acknowledged_events_are_there_once_and_ended(evidence: &Evidence, done: &Done
 /// when its payment was stored already promises nothing (FC-37), and says so.
 fn promises_were_made(evidence: &Evidence, done: &Done, wrong: &mut Vec<String>) {
     let ids: BTreeSet<&str> = evidence.tasks.iter().map(|promise| promise.row.task.id.as_str()).collect();
+    let reasons: BTreeMap<String, Option<&str>> =
+        evidence.events.iter().map(|event| (event.id.to_string(), event.reason.as_deref())).collect();
+    let payers: BTreeSet<u64> = done.values().filter(|one| one.deed == Deed::Paid).map(|one| one.buyer).collect();
     for acknowledged in done.values() {
         let transaction = shop::transaction(acknowledged.buyer);
-        let event = evidence.events.iter().find(|event| acknowledged.events.contains(&event.id.to_string()));
-        let reason = event.and_then(|event| event.reason.as_deref());
+        let reason = acknowledged.events.iter().find_map(|event| reasons.get(event).copied().flatten());
         let expected = match (acknowledged.deed, reason) {
-            (Deed::Pix, Some("late_fact")) if has_done(done, acknowledged.buyer, Deed::Paid) => Vec::new(),
+            (Deed::Pix, Some("late_fact")) if payers.contains(&acknowledged.buyer) => Vec::new(),
             (Deed::Pix, _) => ["t1", "t2", "t3"].map(|touch| format!("hotmart:pix:{transaction}:{touch}")).to_vec(),
             (Deed::Paid, _) => vec![format!("hotmart:acesso:{transaction}")],
             (Deed::Wrote | Deed::AskedForTheCode | Deed::OptedOut, _) => Vec::new(),
@@ -146,10 +152,6 @@ fn promises_were_made(evidence: &Evidence, done: &Done, wrong: &mut Vec<String>)
             wrong.push(format!("{} ended with {reason:?}, and the task {id} was never promised", acknowledged.id));
         }
     }
-}
-
-fn has_done(done: &Done, buyer: u64, deed: Deed) -> bool {
-    done.values().any(|one| one.buyer == buyer && one.deed == deed)
 }
 
 /// Never 6: every task has an end with a reason, or waits for a person with evidence.
@@ -195,20 +197,23 @@ fn was_delivered_as_recorded(promise: &Promise, evidence: &Evidence, wrong: &mut
     }
 }
 
+/// When each person's payment and wish for silence were acknowledged.
+fn ends_by_person(done: &Done) -> BTreeMap<(String, Deed), Timestamp> {
+    let ends = done.values().filter(|one| matches!(one.deed, Deed::Paid | Deed::OptedOut));
+    ends.map(|one| ((person(&shop::phone(one.buyer)), one.deed), one.at)).collect()
+}
+
 /// Never 3: no start after what took its reason away was committed. The answer comes after the commit, so a start that is
 /// younger than the answer is younger than the commit.
-fn left_for_a_reason_that_held(promise: &Promise, done: &Done, wrong: &mut Vec<String>) {
+fn left_for_a_reason_that_held(promise: &Promise, ends: &BTreeMap<(String, Deed), Timestamp>, wrong: &mut Vec<String>) {
     let task = &promise.row.task;
-    let ended_by = |deed: Deed| {
-        let mut deeds = done.values().filter(|one| one.deed == deed);
-        deeds.find(|one| person(&shop::phone(one.buyer)) == promise.person).map(|one| one.at)
+    let deeds: &[Deed] = match task.class {
+        MessageClass::Reminder => &[Deed::Paid, Deed::OptedOut],
+        MessageClass::Reply => &[Deed::OptedOut],
+        MessageClass::Receipt | MessageClass::OptOutAck => &[],
     };
-    let ends = match task.class {
-        MessageClass::Reminder => [ended_by(Deed::Paid), ended_by(Deed::OptedOut)],
-        MessageClass::Reply => [None, ended_by(Deed::OptedOut)],
-        MessageClass::Receipt | MessageClass::OptOutAck => [None, None],
-    };
-    for ended in ends.into_iter().flatten() {
+    let ends = deeds.iter().filter_map(|deed| ends.get(&(promise.person.clone(), *deed)).copied());
+    for ended in ends {
         // An attempt that was closed before a byte left is how the rule is kept.
         let mut left = promise.attempts.iter().filter(|attempt| attempt.outcome != Some(Outcome::NotSent));
         if let Some(late) = left.find(|attempt| attempt.started_at > ended) {
