@@ -5,6 +5,8 @@
 //! Ten kills, or a hundred with RETOMA_TEST_LONG=1. The seed is printed and can be given as RETOMA_TEST_SEED; it fixes the
 //! moments and the load, not what the scheduler makes of them.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test says what it sees, and where it cannot go on")]
+
 #[path = "harness/harness.rs"]
 mod harness;
 

@@ -1,6 +1,8 @@
 //! `retoma demo` on the real binary: what it prints, that its page is live, how it ends. Whether its promises can be seen
 //! to break is tested beside them (`demo/invariants`).
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 #[path = "harness/harness.rs"]
 mod harness;
 

@@ -2,6 +2,8 @@
 //! while a flag file exists. A failed sync ends the process before anything else is acknowledged; a full disk is answered
 //! 503 and leaves no mark once there is room again (DESIGN.md, "Storage").
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 #[path = "harness/harness.rs"]
 mod harness;
 

@@ -3,6 +3,8 @@
 //! (never 8, H2). What people ask for by name (`contact show`, raw bodies for admins) is another matter, and proves that the
 //! canaries were really there.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 #[path = "harness/harness.rs"]
 mod harness;
 

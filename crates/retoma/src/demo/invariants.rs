@@ -239,8 +239,7 @@ fn reminders_are_few(evidence: &Evidence, promises: &[&Promise], found: &mut Vec
     for (cause, count) in by_cause.into_iter().filter(|(_, count)| *count > 3) {
         found.push(Violation::new(THREE, format!("{count} reminders about {cause}")));
     }
-    let mut instants: Vec<Timestamp> =
-        reminders().flat_map(|promise| left(promise)).map(|attempt| attempt.started_at).collect();
+    let mut instants: Vec<Timestamp> = reminders().flat_map(left).map(|attempt| attempt.started_at).collect();
     instants.sort();
     for cap in &evidence.flow.limits.frequency {
         let per = SignedDuration::try_from(cap.per).unwrap_or(SignedDuration::MAX);

@@ -69,7 +69,7 @@ async fn all_promises(store: &impl Store) -> Vec<Promise> {
     loop {
         let rows = store.list_tasks(Tenant::default(), TaskFilter::default(), page).await.unwrap();
         let contacts = rows.items.iter().map(|row| (row.task.tenant.clone(), row.task.contact)).collect();
-        let views = store.load_contacts(contacts, jiff::Timestamp::UNIX_EPOCH).await.unwrap();
+        let views = store.load_contacts(contacts, Timestamp::UNIX_EPOCH).await.unwrap();
         let views: BTreeMap<ContactId, &ContactView> = views.iter().map(|view| (view.contact.id, view)).collect();
         for row in rows.items {
             let view = views.get(&row.task.contact).expect("a task has a contact");
