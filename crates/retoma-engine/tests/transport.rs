@@ -1,5 +1,7 @@
 //! The transport against real sockets: which failures are "surely not sent", which are "perhaps sent" (E4, E9).
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

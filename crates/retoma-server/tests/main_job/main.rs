@@ -1,5 +1,7 @@
 //! The main job, end to end in one process: real webhooks in, real SQLite, the real loops, virtual time.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
+
 mod duplicates;
 mod interleavings;
 mod recovery;
