@@ -150,7 +150,7 @@ impl World {
     /// A world in which it is that time.
     pub(crate) async fn new(start: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&dir.path().join("retoma.db"), Options::default()).unwrap();
+        let store = SqliteStore::open(dir.path().join("retoma.db"), Options::default()).unwrap();
         let clock = Arc::new(ManualClock::at(at(start)));
         let wire = Arc::new(Wire { clock: Arc::clone(&clock), log: Mutex::default(), ends: Mutex::default() });
         let setup = EngineSetup {
