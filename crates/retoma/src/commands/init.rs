@@ -69,10 +69,11 @@ fn write(path: &Path, content: &str, mode: u32) -> anyhow::Result<()> {
 
 fn tell(dir: &Path) {
     let next = [
-        "Next:",
         "  retoma check            # the configuration and the flow, with its scenarios",
-        "  retoma fake evolution --port 8081 --instance loja    # in a terminal of its own: a provider to try it with",
         "  retoma serve            # receive, decide, send; the status page is http://127.0.0.1:8080",
+        "",
+        "A provider to try it with, in a terminal of its own, in the same folder; it tells what reached a phone:",
+        "  retoma fake evolution --port 8081 --instance loja --api-key \"$(cat secrets/evolution-key)\"",
         "",
         "Try it from another terminal, in the same folder: a PIX that nobody paid yet, a message, the payment.",
         "  curl -i http://127.0.0.1:8080/in/hotmart -H \"X-HOTMART-HOTTOK: $(cat secrets/hottok)\" -d @exemplos/pix.json",
@@ -87,6 +88,7 @@ fn tell(dir: &Path) {
     let dir = dir.display();
     output::line(&format!("{dir} is ready: retoma.toml, flows/vendas.yaml, secrets/, exemplos/"));
     output::line("");
+    output::line("Next:");
     output::line(&format!("  cd {dir}"));
     next.iter().for_each(|line| output::line(line));
     for (file, what) in SECRETS {
