@@ -55,6 +55,8 @@ pub struct FakeSetup {
     pub webhook: Option<Webhook>,
     /// A file that every delivery is appended to, as a line of JSON.
     pub log: Option<PathBuf>,
+    /// Called for every delivery, as the phone's own screen would light up.
+    pub tell: fn(&Delivery),
 }
 
 /// A fake that listens and does not serve yet.
@@ -68,6 +70,7 @@ struct State {
     fake: Mutex<Fake>,
     clock: Arc<dyn Clock>,
     log: DeliveryLog,
+    tell: fn(&Delivery),
     posts: Option<mpsc::Sender<Post>>,
     /// Requests to the provider's routes.
     requests: AtomicU64,
@@ -89,6 +92,7 @@ impl FakeServer {
             fake: Mutex::new(setup.fake),
             clock: setup.clock,
             log,
+            tell: setup.tell,
             posts: posts.is_some().then_some(sender),
             requests: AtomicU64::new(0),
             unposted: AtomicU64::new(0),
@@ -178,7 +182,9 @@ impl State {
         for effect in answer.effects {
             match effect {
                 Effect::Delivered(delivered) => {
-                    if let Err(error) = self.log.add(delivered.into()) {
+                    let delivery = Delivery::from(delivered);
+                    (self.tell)(&delivery);
+                    if let Err(error) = self.log.add(delivery) {
                         // A log with a gap proves nothing: better no answer than one that looks like a clean run.
                         tracing::error!(event = "fake_log_failed", error = %error, "the delivery log cannot be written");
                         return Err(CutOff);

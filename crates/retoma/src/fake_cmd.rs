@@ -8,7 +8,7 @@ use anyhow::Context;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use retoma_engine::{Clock, SystemClock};
 use retoma_providers::evolution::fake::{Fake, Fault, Faults};
-use retoma_server::fake::{FakeServer, FakeSetup, Webhook};
+use retoma_server::fake::{Delivery, FakeServer, FakeSetup, Webhook};
 use serde_json::json;
 
 use crate::{fail, output};
@@ -78,7 +78,8 @@ Words for chances (each 0 to 1, together at most 1):
 Other keys: numbers {\"0007\": \"slow\"}, latency_ms, slow_ms, retry_after_s, rate_per_s, echoes, receipts, webhook_pace_ms,
 duplicates, out_of_order, state, find_ignores_filters.
 
-Beside the provider's routes: GET /log shows every delivered message, GET /stats counts.";
+Every delivered message is printed, with --json as a line of JSON. Beside the provider's routes: GET /log shows all of them,
+GET /stats counts.";
 
 /// Serves until the process is told to end.
 pub(crate) async fn run(args: FakeArgs, json: bool) -> anyhow::Result<u8> {
@@ -92,6 +93,7 @@ pub(crate) async fn run(args: FakeArgs, json: bool) -> anyhow::Result<u8> {
         clock,
         webhook: webhook(args.webhook.as_deref(), &args.secret_header)?,
         log: args.log.clone(),
+        tell: if json { tell_programs } else { tell_people },
     };
     let address = SocketAddr::from(([127, 0, 0, 1], args.port));
     let server = FakeServer::bind(address, setup)
@@ -113,7 +115,18 @@ fn announce(args: &FakeArgs, address: SocketAddr, json: bool) {
         Some(url) => format!("webhooks go to {url}"),
         None => "no --webhook: nobody hears of echoes and receipts".to_owned(),
     });
-    output::line(&format!("what reached a phone: http://{address}/log    Ctrl-C ends it"));
+    output::line(&format!("what reaches a phone is printed here; all of it: http://{address}/log    Ctrl-C ends it"));
+}
+
+/// The phone's screen.
+fn tell_people(delivery: &Delivery) {
+    let at = jiff::tz::TimeZone::UTC.to_datetime(delivery.at).strftime("%H:%M:%SZ").to_string();
+    let text = delivery.text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" / ");
+    output::line(&format!("{at}  to {}: {text}", delivery.number));
+}
+
+fn tell_programs(delivery: &Delivery) {
+    output::json(&json!(delivery));
 }
 
 /// The faults of a preset or of JSON.

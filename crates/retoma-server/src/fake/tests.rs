@@ -26,7 +26,7 @@ async fn bench(chances: &[(Fault, f64)], webhook: Option<Webhook>) -> Bench {
     let faults = Faults { chances: chances.iter().copied().collect::<BTreeMap<_, _>>(), ..Faults::default() };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let fake = Fake::new("loja-a", KEY, faults, 7);
-    let setup = FakeSetup { fake, clock: Arc::clone(&clock), webhook, log: None };
+    let setup = FakeSetup { fake, clock: Arc::clone(&clock), webhook, log: None, tell: |_| {} };
     let server = FakeServer::bind(SocketAddr::from(([127, 0, 0, 1], 0)), setup).await.unwrap();
     let (address, log) = (server.address().unwrap(), server.log());
     let (stop, stopped) = oneshot::channel::<()>();

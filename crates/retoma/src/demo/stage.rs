@@ -197,7 +197,7 @@ async fn fake(server: SocketAddr, clock: Arc<dyn Clock>, seed: u64) -> anyhow::R
     headers.insert(HOOK_HEADER, HeaderValue::from_static(HOOK_SECRET));
     let webhook = Webhook { url: format!("http://{server}/in/{CHANNEL}"), headers };
     let fake = Fake::new(INSTANCE, API_KEY, few(), seed);
-    let setup = FakeSetup { fake, clock, webhook: Some(webhook), log: None };
+    let setup = FakeSetup { fake, clock, webhook: Some(webhook), log: None, tell: |_| {} };
     FakeServer::bind(SocketAddr::from(([127, 0, 0, 1], 0)), setup).await.context("the fake provider does not start")
 }
 
