@@ -92,6 +92,8 @@ fn sources(of: &str) -> Vec<PathBuf> {
 #[test]
 fn sql_lives_in_the_stores_and_axum_in_the_server() {
     let mut wrong = Vec::new();
+    // The suite asks a store about its own refusals, in SQL.
+    let is_suite = |path: &Path| path.components().any(|part| part.as_os_str() == "conformance");
     for (of, words) in [
         ("retoma-core", ["SELECT ", "INSERT INTO", "axum::"]),
         ("retoma-store", ["INSERT INTO", "UPDATE ", "axum::"]),
@@ -99,7 +101,7 @@ fn sql_lives_in_the_stores_and_axum_in_the_server() {
         ("retoma-engine", ["SELECT ", "INSERT INTO", "axum::"]),
         ("retoma-sqlite", ["axum::", "hyper::", "reqwest::"]),
     ] {
-        for path in sources(of) {
+        for path in sources(of).into_iter().filter(|path| !is_suite(path)) {
             let text = std::fs::read_to_string(&path).unwrap();
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
             for word in words {
@@ -126,7 +128,15 @@ fn time_enters_through_the_clock_only() {
         })
         .collect();
     // Each place that asks the system for the time is named here, with its reason.
-    let known: Vec<&str> = vec![];
+    let known = [
+        // How long a slice of a sweep, or a read, has been running: a budget, never a fact.
+        "retoma-sqlite/src/sweep.rs",
+        "retoma-sqlite/src/readers.rs",
+        // Leases go by the store's own clock; a simulator passes another one.
+        "retoma-sqlite/src/options.rs",
+        // What "until 18:00" means to the person who types it.
+        "retoma/src/commands/contact.rs",
+    ];
     let wrong: Vec<_> = wrong.iter().filter(|path| !known.iter().any(|end| path.ends_with(end))).collect();
     assert!(wrong.is_empty(), "these files ask the system for the time: {wrong:#?}");
 }
