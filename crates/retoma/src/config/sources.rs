@@ -154,7 +154,11 @@ fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
         on_missing_id,
     };
     if !section.has("type") {
-        section.missing("type", "\"$.event\"  # where the body says what happened");
+        section.warning(
+            "no_type",
+            format!("{} has no type path: every event is stored, and none is decided", section.name),
+            "add type = \"$.event\"  # where the body says what happened",
+        );
     }
     if !section.has("id") && on_missing_id == OnMissingId::Hold {
         section.warning(

@@ -100,8 +100,6 @@ rate = "50/s"
 max_body = "4MiB"
 [sources.assinado]
 provider = "generic"
-type = "$.event"
-id = "$.id"
 auth = { hmac = { header = "X-Signature", algorithm = "sha256", encoding = "hex", prefix = "sha256=", content = "{timestamp}.{body}", tolerance = "5m" }, secrets = [{ file = "token" }, { env = "HOTTOK" }] }
 [channels.zap]
 provider = "evolution"
@@ -238,6 +236,10 @@ fn doubtful_things_are_warnings_and_do_not_stop_a_start() {
         (
             "[sources.x]\nprovider = \"generic\"\ntype = \"$.t\"\nauth = { query = \"t\", secret = { file = \"token\" } }",
             "no_id",
+        ),
+        (
+            "[sources.x]\nprovider = \"generic\"\nid = \"$.id\"\nauth = { query = \"t\", secret = { file = \"token\" } }",
+            "no_type",
         ),
         ("[channels.y]\nprovider = \"http\"\nurl = \"https://x\"", "unsigned"),
         (
