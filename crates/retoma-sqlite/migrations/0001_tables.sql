@@ -30,7 +30,9 @@ CREATE TABLE event (
     error        TEXT,
     duplicates   INTEGER NOT NULL DEFAULT 0,
     altered      INTEGER NOT NULL DEFAULT 0,
-    business_key BLOB                           -- of a held fact: claimed when it is released
+    business_key BLOB,                          -- the fact it states; of a held one, claimed when it is released
+    said_first   INTEGER NOT NULL DEFAULT 0,    -- 1: the fact was claimed by this event as it came in
+    digest       BLOB                           -- of its bytes
 );
 -- The timeline of a contact. Contact ids of one process sort by time, so new contacts append here.
 CREATE INDEX event_contact ON event (contact, seq) WHERE contact IS NOT NULL;
@@ -63,15 +65,22 @@ CREATE TABLE inbox (
 ) WITHOUT ROWID;
 CREATE INDEX inbox_contact ON inbox (contact, urgent) WHERE contact IS NOT NULL;
 
--- Whatever may happen once: deliveries, business facts, task ids. Never updated, in no lifecycle but its own; a finished
--- or removed row elsewhere never frees a business key or a task id.
+-- Whatever may happen once: deliveries, business facts, ids of tasks that retention removed. Never updated, in no lifecycle
+-- but its own; a finished or removed row elsewhere never frees a business key or a task id. The keys of the newest events
+-- enter late, many at a time (events/recognised.rs); until then their event rows say the same.
 CREATE TABLE dedupe (
     key    BLOB PRIMARY KEY,
-    what   INTEGER NOT NULL,                    -- 1 delivery, 2 business fact, 3 task
+    what   INTEGER NOT NULL,                    -- 1 delivery, 2 business fact, 3 task that is gone
     ref    BLOB,                                -- of a business fact: the event that said it first
     seq    INTEGER,                             -- of a delivery: event.seq
     digest BLOB                                 -- of a delivery's bytes
 ) WITHOUT ROWID;
+
+-- The keys of all events up to this one are in `dedupe`.
+CREATE TABLE dedupe_until (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    seq INTEGER NOT NULL
+);
 
 -- What was said of an order's money, whichever contact holds it. Never taken back.
 CREATE TABLE payment_fact (

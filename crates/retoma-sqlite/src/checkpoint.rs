@@ -1,9 +1,10 @@
 //! Checkpoints: the log is copied back into the database off the commit path.
 //!
 //! The *checkpointer* has a thread and a connection of its own. Woken by the writer, which learns the log's length from
-//! SQLite after each commit, it copies what is there and waits for nobody. Under steady load it is never quite done, so the
-//! log would never start over: when it is long, and little of it is left to copy, the *writer* copies that little between
-//! two commits; its next commit then begins the log anew. (The checkpointer cannot do that part: it would wait for a write
+//! SQLite after each commit, it copies what is there and waits for nobody. It is woken only when there is much to copy: a
+//! page that changed in ten commits is then copied once, and its sync meets one commit in many. Under steady load it is
+//! never quite done, so the log would never start over: when it is long, and little of it is left to copy, the *writer*
+//! copies that little between two commits; its next commit then begins the log anew. (The checkpointer cannot do that part: it would wait for a write
 //! lock that the writer takes again at once.)
 
 use std::cell::Cell;
@@ -70,19 +71,26 @@ impl Keeper {
     /// Between two commits.
     pub(crate) fn after_commit(&self, connection: &Connection, options: &Options) {
         let pages = self.log.pages.load(Ordering::Relaxed);
-        if pages < options.checkpoint_pages {
+        let copied = self.log.copied.load(Ordering::Relaxed);
+        // The log has started over: what was copied of the old one says nothing of this one.
+        if pages < copied {
+            self.log.copied.store(0, Ordering::Relaxed);
             self.next_look.set(0);
             return;
         }
-        // Full: it is at work, and will be woken by the next commit.
-        let _ = self.wake.try_send(());
-        let left = pages.saturating_sub(self.log.copied.load(Ordering::Relaxed));
+        let left = pages - copied;
+        if left >= options.checkpoint_pages {
+            // Full: it is at work, and is woken again by a later commit.
+            let _ = self.wake.try_send(());
+        }
         let far_too_long = pages >= options.restart_pages.saturating_mul(FAR_TOO_LONG);
-        let too_much_left = left > options.checkpoint_pages && !far_too_long;
+        let too_much_left = left >= options.checkpoint_pages && !far_too_long;
         if pages < options.restart_pages.max(self.next_look.get()) || too_much_left {
             return;
         }
-        checkpoint(connection, if far_too_long { "RESTART" } else { "PASSIVE" });
+        if let Some(copied) = checkpoint(connection, if far_too_long { "RESTART" } else { "PASSIVE" }) {
+            self.log.copied.store(copied, Ordering::Relaxed);
+        }
         // A reader may keep the log from starting over; then try again a little later, not after every commit.
         self.next_look.set(pages.saturating_add(options.checkpoint_pages / 4 + 1));
     }

@@ -13,6 +13,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::error::{self, Failure, Result};
+use crate::events::recognised::{self, RecentKeys};
 use crate::lock::Lock;
 use crate::options::Options;
 use crate::{OpenError, migrate};
@@ -27,6 +28,8 @@ pub struct Database {
     pub(crate) path: PathBuf,
     /// What this transaction adds to the counters; written just before its commit.
     tally: RefCell<BTreeMap<(&'static str, &'static str), i64>>,
+    /// Keys that the dedupe table does not hold yet.
+    pub(crate) recent: RecentKeys,
     /// Released with the writing connection.
     _lock: Option<Lock>,
 }
@@ -52,6 +55,7 @@ impl Database {
         )?;
         settings(&mut connection, &options, Role::Writer)?;
         migrate::run(&connection)?;
+        recognised::catch_up(&connection)?;
         if created {
             sync_directory(path)?;
         }
@@ -71,7 +75,14 @@ impl Database {
 
     fn over(connection: Connection, path: &Path, options: Options, lock: Option<Lock>) -> Self {
         connection.set_prepared_statement_cache_capacity(512);
-        Self { connection, options, path: path.to_owned(), tally: RefCell::default(), _lock: lock }
+        Self {
+            connection,
+            options,
+            path: path.to_owned(),
+            tally: RefCell::default(),
+            recent: RecentKeys::default(),
+            _lock: lock,
+        }
     }
 
     /// Opens a writing transaction.
@@ -93,15 +104,22 @@ impl Database {
             }
             self.run("COMMIT")
         });
-        committed.map_err(|failure| {
-            self.rollback();
-            Error::from(failure)
-        })
+        match committed {
+            Ok(()) => {
+                self.recent.borrow_mut().committed();
+                Ok(())
+            }
+            Err(failure) => {
+                self.rollback();
+                Err(Error::from(failure))
+            }
+        }
     }
 
     /// Undoes the transaction, if one is open.
     pub fn rollback(&self) {
         self.tally.borrow_mut().clear();
+        self.recent.borrow_mut().rolled_back();
         if !self.connection.is_autocommit() {
             // Fails only where SQLite has rolled back by itself.
             let _ = self.run("ROLLBACK");

@@ -51,9 +51,7 @@ impl Database {
         }
         let mut already_claimed = Vec::new();
         for task in &decision.new_tasks {
-            if self.claim_task(&task.tenant, task.id.as_str())? {
-                self.insert_task(task)?;
-            } else {
+            if !self.promise(task)? {
                 already_claimed.push(task.id.clone());
             }
         }

@@ -3,6 +3,7 @@
 mod append;
 mod moves;
 mod people;
+pub(crate) mod recognised;
 mod spread;
 
 pub(crate) use append::PAID_RANK;

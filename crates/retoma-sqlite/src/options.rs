@@ -24,7 +24,10 @@ pub struct Options {
     pub commit_items_max: usize,
     /// Bytes of bodies in one commit.
     pub commit_bytes_max: usize,
-    /// Pages in the log from which the checkpointer copies them back, without waiting for anybody.
+    /// Keys of recent events held in memory before they are brought into the dedupe table together: a hundred thousand are
+    /// about 12 MiB, and several for each page of a table of millions.
+    pub recent_keys_max: usize,
+    /// Pages that the log has and the database has not from which the checkpointer copies them, without waiting for anybody.
     pub checkpoint_pages: u32,
     /// Pages in the log from which it shall start over. Four times as many, and the writer waits for readers to end.
     pub restart_pages: u32,
@@ -49,9 +52,10 @@ impl Default for Options {
             queue_max: 4096,
             commit_items_max: 1024,
             commit_bytes_max: 4 * 1024 * 1024,
-            checkpoint_pages: 4000,
+            recent_keys_max: 100_000,
+            checkpoint_pages: 8000,
             restart_pages: 16_000,
-            journal_bytes_max: 64 * 1024 * 1024,
+            journal_bytes_max: 128 * 1024 * 1024,
             read_max: Duration::from_secs(2),
             clock: system_clock(),
             max_page_count: None,

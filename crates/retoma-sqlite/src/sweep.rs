@@ -37,6 +37,16 @@ struct OldEvent {
     status: String,
 }
 
+/// What goes with a task.
+struct OldTask {
+    seq: i64,
+    done: bool,
+    updated_at: i64,
+    status: String,
+    id: String,
+    tenant: String,
+}
+
 impl Database {
     /// See [`Store::sweep_history`](retoma_store::Store::sweep_history).
     pub fn sweep_history(&self, keep: &Retention, now: Timestamp) -> retoma_store::Result<bool> {
@@ -64,7 +74,9 @@ impl Database {
     /// Ended events with their bytes and delivery keys, oldest first. Rows stand in the order of their arrival, so the
     /// walk ends at the first that is too young; what is held or waiting stays, whatever its age.
     fn sweep_events(&self, cutoff: i64, after: &mut i64) -> Result<usize> {
+        let merged_until = self.merged_until()?;
         let mut old = Vec::with_capacity(STEP);
+        let mut not_merged = false;
         {
             let mut walk = self.connection.prepare_cached(
                 "SELECT seq, delivery_key, raw, altered, status, received_at FROM event WHERE seq > ?1 ORDER BY seq",
@@ -76,15 +88,24 @@ impl Database {
                 if row.get::<_, i64>(5)? >= cutoff {
                     break;
                 }
-                *after = row.get(0)?;
+                let seq: i64 = row.get(0)?;
+                if seq > merged_until {
+                    not_merged = true;
+                    break;
+                }
+                *after = seq;
                 old.push(OldEvent {
-                    seq: row.get(0)?,
+                    seq,
                     delivery_key: row.get(1)?,
                     raw: row.get(2)?,
                     altered: row.get(3)?,
                     status: row.get(4)?,
                 });
             }
+        }
+        // Until its keys are in the table, the row is what they are known by.
+        if not_merged && old.is_empty() {
+            return Ok(usize::from(self.merge_some()?));
         }
         for OldEvent { seq, delivery_key, raw, altered, status } in &old {
             let Some(status) = EventStatus::parse(status).filter(|status| status.is_completed()) else { continue };
@@ -112,10 +133,10 @@ impl Database {
 
     /// Final tasks and their attempts, in the order of their promise. Their ids stay claimed.
     fn sweep_tasks(&self, cutoff: i64, after: &mut i64) -> Result<usize> {
-        let mut old: Vec<(i64, bool, i64, String)> = Vec::with_capacity(STEP);
+        let mut old: Vec<OldTask> = Vec::with_capacity(STEP);
         {
             let mut walk = self.connection.prepare_cached(
-                "SELECT seq, done, updated_at, status, created_at FROM task WHERE seq > ?1 ORDER BY seq",
+                "SELECT seq, done, updated_at, status, created_at, id, tenant FROM task WHERE seq > ?1 ORDER BY seq",
             )?;
             let mut rows = walk.query([*after])?;
             while old.len() < STEP
@@ -125,10 +146,17 @@ impl Database {
                     break;
                 }
                 *after = row.get(0)?;
-                old.push((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+                old.push(OldTask {
+                    seq: row.get(0)?,
+                    done: row.get(1)?,
+                    updated_at: row.get(2)?,
+                    status: row.get(3)?,
+                    id: row.get(5)?,
+                    tenant: row.get(6)?,
+                });
             }
         }
-        for (seq, done, updated_at, status) in &old {
+        for OldTask { seq, done, updated_at, status, id, tenant } in &old {
             // Dead ones wait for a person.
             let Some(status) = TaskStatus::parse(status).filter(|status| *status != TaskStatus::Dead) else { continue };
             if !done || *updated_at >= cutoff {
@@ -141,6 +169,7 @@ impl Database {
                 )?
                 .execute([seq])?;
             self.connection.prepare_cached("DELETE FROM attempt WHERE task = ?1")?.execute([seq])?;
+            self.keep_task_claimed(tenant, id)?;
             self.connection.prepare_cached("DELETE FROM task WHERE seq = ?1")?.execute([seq])?;
             self.count("tasks", status.as_str(), -1);
         }

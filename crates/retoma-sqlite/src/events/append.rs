@@ -10,19 +10,11 @@ use retoma_core::ids::{BucketNo, ContactId, EventId, Tenant};
 use retoma_core::keys::digest16;
 use retoma_store::{Appended, Entry, EventStatus, Intake, NewEvent, RawRequest, Subject};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use uuid::Uuid;
 
 use crate::codec::{event_at, ms, word_at};
 use crate::database::Database;
 use crate::error::{Failure, Result};
 use crate::events::spread::Told;
-
-/// `dedupe.what`.
-pub(crate) const DELIVERY: i64 = 1;
-/// `dedupe.what`.
-pub(crate) const BUSINESS: i64 = 2;
-/// `dedupe.what`.
-pub(crate) const TASK: i64 = 3;
 
 /// Kinds of events whose reach is wider than one contact start here (paid, given back, ..).
 pub(crate) const PAID_RANK: u8 = 30;
@@ -57,10 +49,7 @@ impl Database {
     }
 
     fn append(&self, batch: &[Intake]) -> Result<Vec<Vec<Appended>>> {
-        let first_seq: i64 = self
-            .connection
-            .prepare_cached("SELECT coalesce(max(seq), 0) + 1 FROM event")?
-            .query_row([], |row| row.get(0))?;
+        let first_seq = self.last_event()? + 1;
         let mut parts: Vec<Part<'_>> = batch
             .iter()
             .enumerate()
@@ -68,6 +57,7 @@ impl Database {
             .zip(first_seq..)
             .map(|((intake, event), seq)| Part { intake, event, seq, fate: Fate::New })
             .collect();
+        self.merge_recent(parts.len())?;
         self.claim_deliveries(&mut parts)?;
         self.claim_facts(&mut parts)?;
         let next_seq = parts.last().map_or(first_seq, |part| part.seq + 1);
@@ -100,13 +90,9 @@ impl Database {
     fn claim_deliveries(&self, parts: &mut [Part<'_>]) -> Result<()> {
         let mut order: Vec<usize> = (0..parts.len()).collect();
         order.sort_by_key(|&index| (parts[index].event.delivery_key, index));
-        let mut claim = self.connection.prepare_cached(
-            "INSERT INTO dedupe (key, what, seq, digest) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
-        )?;
         for index in order {
             let Part { event, seq, .. } = parts[index];
-            let claimed = claim.execute(params![&event.delivery_key.0[..], DELIVERY, seq, &event.digest.0[..]])?;
-            if claimed == 0 {
+            if !self.claim_delivery(&event.delivery_key.0, seq, Some(event.digest.0))? {
                 parts[index].fate = Fate::Duplicate;
             }
         }
@@ -128,32 +114,6 @@ impl Database {
             }
         }
         Ok(())
-    }
-
-    /// Claims one business key; answers who said it first, if somebody did.
-    pub(super) fn claim_fact(&self, key: &[u8; 16], event: EventId) -> Result<Option<EventId>> {
-        let claimed = self
-            .connection
-            .prepare_cached("INSERT INTO dedupe (key, what, ref) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
-            .execute(params![&key[..], BUSINESS, &event.as_bytes()[..]])?;
-        if claimed == 1 {
-            return Ok(None);
-        }
-        let first = self
-            .connection
-            .prepare_cached("SELECT ref FROM dedupe WHERE key = ?1")?
-            .query_row([&key[..]], |row| row.get::<_, Uuid>(0))?;
-        Ok(Some(EventId(first)))
-    }
-
-    /// Claims a task id for ever; `false` if it was claimed before.
-    pub(crate) fn claim_task(&self, tenant: &Tenant, task: &str) -> Result<bool> {
-        let key = digest16("task", &[tenant.as_str().as_bytes(), task.as_bytes()]);
-        let claimed = self
-            .connection
-            .prepare_cached("INSERT INTO dedupe (key, what) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
-            .execute(params![&key.0[..], TASK])?;
-        Ok(claimed == 1)
     }
 
     /// One more event was read from a request's bytes.
@@ -213,8 +173,8 @@ struct Appender<'a> {
 }
 
 const INSERT_EVENT: &str = "INSERT INTO event (seq, id, tenant, bucket, source, kind, key, delivery_key, contact, raw,
-    occurred_at, received_at, urgent, data, status, reason, completed_at, result, business_key)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)";
+    occurred_at, received_at, urgent, data, status, reason, completed_at, result, business_key, said_first, digest)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
 
 pub(super) const INSERT_INBOX: &str = "INSERT INTO inbox (id, seq, tenant, bucket, contact, urgent, received_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
@@ -313,11 +273,14 @@ impl<'a> Appender<'a> {
         let bucket = bucket_of(event, contact).0;
         let contact = contact.as_ref().map(|contact| &contact.as_bytes()[..]);
         let completed = end.status.is_completed();
-        // A held fact keeps its business key until a person releases it.
+        // A held fact keeps its business key until a person releases it; what is ignored states none.
         let business_key = match event.entry {
-            Entry::Held(_) | Entry::Quarantined(_) => event.business_key.as_ref().map(|key| &key.0[..]),
-            Entry::Received | Entry::Ignored(_) => None,
+            Entry::Received | Entry::Held(_) | Entry::Quarantined(_) => {
+                event.business_key.as_ref().map(|key| &key.0[..])
+            }
+            Entry::Ignored(_) => None,
         };
+        let said_first = business_key.is_some() && end.status == EventStatus::Received;
         self.insert_event.execute(params![
             seq,
             &event.id.as_bytes()[..],
@@ -338,6 +301,8 @@ impl<'a> Appender<'a> {
             completed.then(|| ms(event.received_at)),
             if completed { end.reason } else { None },
             business_key,
+            said_first,
+            &event.digest.0[..],
         ])?;
         if end.status == EventStatus::Received {
             self.insert_inbox.execute(params![
@@ -391,11 +356,7 @@ impl<'a> Appender<'a> {
     /// Counts a repetition on the first event, and keeps bytes that differ.
     fn count_repetition(&mut self, part: &Part<'_>, request: Option<&RawRequest>) -> Result<Appended> {
         let connection = &self.database.connection;
-        let (seq, same): (i64, bool) = connection
-            .prepare_cached("SELECT seq, digest IS ?2 FROM dedupe WHERE key = ?1")?
-            .query_row(params![&part.event.delivery_key.0[..], &part.event.digest.0[..]], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
+        let (seq, same) = self.database.delivered(&part.event.delivery_key.0, &part.event.digest.0)?;
         let mut update = connection.prepare_cached(
             "UPDATE event SET duplicates = duplicates + 1, altered = altered OR ?2 WHERE seq = ?1
              RETURNING id, status, result, duplicates",

@@ -77,7 +77,7 @@ impl Database {
     fn release(&self, stored: &Stored, now: Timestamp) -> Result<()> {
         let event = &stored.event;
         if let Some(key) = &stored.business_key
-            && self.claim_fact(key, event.id)?.is_some_and(|first| first != event.id)
+            && self.claim_fact_late(key, event.id)?.is_some_and(|first| first != event.id)
         {
             return self.set_end(stored, EventStatus::Ignored, Some("repeated_fact"), Some("repeated_fact"), now);
         }

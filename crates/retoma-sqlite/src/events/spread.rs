@@ -9,7 +9,7 @@ use retoma_store::EventStatus;
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::append::{DELIVERY, PAID_RANK};
+use super::append::PAID_RANK;
 use super::people::number;
 use crate::codec::json_at;
 use crate::database::Database;
@@ -91,11 +91,7 @@ impl Database {
     /// A child is its parent's row under another id, key and contact; it enters that contact's inbox. `false` if it was
     /// there already.
     pub(super) fn insert_child(&self, told: &Told<'_>, parent: i64, child: &Child, seq: i64) -> Result<bool> {
-        let claimed = self
-            .connection
-            .prepare_cached("INSERT INTO dedupe (key, what, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
-            .execute(params![&child.key.0[..], DELIVERY, seq])?;
-        if claimed == 0 {
+        if !self.claim_delivery(&child.key.0, seq, None)? {
             return Ok(false);
         }
         let raw: Option<i64> = self

@@ -20,12 +20,11 @@ impl Database {
     }
 
     fn schedule(&self, task: &Task, actor: &str) -> Result<(Task, bool)> {
-        if !self.claim_task(&task.tenant, task.id.as_str())? {
+        if !self.promise(task)? {
             // Gone only where retention has removed it; the id stays taken.
             let stored = self.find_task(task.tenant.as_str(), &task.id)?.map_or_else(|| task.clone(), |at| at.task);
             return Ok((stored, false));
         }
-        self.insert_task(task)?;
         let detail = json!({ "scheduled_for": task.scheduled_for, "channel": task.channel });
         self.audit(&task.tenant, actor, task.created_at, "task.schedule", task.id.as_str(), detail)?;
         let stored = self.find_task(task.tenant.as_str(), &task.id)?.ok_or_else(|| missing(&task.id))?;

@@ -72,22 +72,28 @@ pub(crate) fn task(row: &Row<'_>) -> Result<TaskAt> {
 }
 
 impl Database {
-    /// Inserts a task whose id was just claimed.
-    pub(crate) fn insert_task(&self, task: &Task) -> Result<()> {
+    /// Claims a task's id for ever and inserts its row; `false` if it was claimed before. While the row is there, it is
+    /// the claim; retention leaves one behind.
+    pub(crate) fn promise(&self, task: &Task) -> Result<bool> {
+        if self.task_is_gone(&task.tenant, &task.id)? {
+            return Ok(false);
+        }
         let order = task.reference.order.as_ref();
         let cancel_on = match task.cancel_on.as_slice() {
             [] => None,
             kinds => Some(serde_json::to_string(kinds)?),
         };
         let max_late = task.max_late.map(|late| i64::try_from(late.as_millis()).unwrap_or(i64::MAX));
-        self.connection
+        let inserted = self
+            .connection
             .prepare_cached(
                 "INSERT INTO task (id, tenant, bucket, contact, conversation, flow, kind, cadence, touch, touch_no, message,
                     text, class, channel, order_platform, order_account, order_txn, amount, link, scheduled_for,
                     next_attempt_at, handed, max_late, on_ambiguous, cancel_on, status, reason, avoided, attempts,
                     cancel_reason, reconcile_until, resent, created_at, updated_at, done)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                    ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)",
+                    ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)
+                 ON CONFLICT (id, tenant) DO NOTHING",
             )?
             .execute(params![
                 task.id.as_str(),
@@ -126,8 +132,10 @@ impl Database {
                 ms(task.updated_at),
                 task.status.is_final(),
             ])?;
-        self.count("tasks", task.status.as_str(), 1);
-        Ok(())
+        if inserted == 1 {
+            self.count("tasks", task.status.as_str(), 1);
+        }
+        Ok(inserted == 1)
     }
 
     /// Writes back what may change of a task, and keeps the counters.
