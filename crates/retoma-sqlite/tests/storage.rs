@@ -147,7 +147,7 @@ fn settings_are_what_the_promises_rest_on() {
     for (name, expected) in [
         ("journal_mode", "wal"),
         ("synchronous", "2"),
-        ("journal_size_limit", "67108864"),
+        ("journal_size_limit", "134217728"),
         ("foreign_keys", "0"),
         ("temp_store", "2"),
         ("cache_size", "-32768"),

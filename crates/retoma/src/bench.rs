@@ -18,6 +18,7 @@ mod sale;
 mod serve;
 mod sink;
 mod stored;
+mod wire;
 mod workdir;
 
 use std::sync::Arc;

@@ -28,8 +28,8 @@ const TASK: i64 = 3;
 
 /// Keys that a merge brings into the table for each key that came in meanwhile: it ends long before the next begins.
 const MERGE_PER_KEY: usize = 8;
-/// The fewest keys of one slice: fewer would share no pages.
-const SLICE_MIN: usize = 512;
+/// The fewest keys of one slice, as a part of those that are merged: fewer would share no pages.
+const SLICES_MAX: usize = 128;
 
 /// What a key stands for.
 #[derive(Clone, Copy, Debug)]
@@ -155,12 +155,13 @@ impl Database {
 
     /// Brings recent keys into the table where it is time to, beside `arriving` new ones.
     pub(super) fn merge_recent(&self, arriving: usize) -> Result<()> {
-        self.merge_from(self.options.recent_keys_max, (arriving * MERGE_PER_KEY).max(SLICE_MIN)).map(drop)
+        let slice = (arriving * MERGE_PER_KEY).max(self.options.recent_keys_max / SLICES_MAX);
+        self.merge_from(self.options.recent_keys_max, slice).map(drop)
     }
 
     /// Brings a slice into the table, whatever the time. `false` when there is nothing to bring.
     pub(crate) fn merge_some(&self) -> Result<bool> {
-        self.merge_from(1, SLICE_MIN)
+        self.merge_from(1, (self.options.recent_keys_max / SLICES_MAX).max(1))
     }
 
     fn merge_from(&self, keys_min: usize, slice: usize) -> Result<bool> {

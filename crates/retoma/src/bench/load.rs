@@ -6,14 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
-use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use anyhow::{Context, bail};
+use http::{HeaderMap, StatusCode, header};
 use retoma_engine::Clock;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -21,6 +16,7 @@ use super::child::Server;
 use super::rows::{SOURCE, headers};
 use super::sale::{Happening, Sale};
 use super::sink::Arrivals;
+use super::wire::Wire;
 
 /// Not measured: connections, caches and batches find their size.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -83,7 +79,7 @@ pub(super) async fn run(load: Load, server: &Server, clock: Arc<dyn Clock>) -> a
     let mut connections = JoinSet::new();
     for _ in 0..generator.load.connections {
         let generator = Arc::clone(&generator);
-        connections.spawn(async move { generator.connection().await });
+        connections.spawn(async move { generator.talk().await });
     }
     let mut seen = Seen::default();
     undisturbed(&mut connections, WARM_UP).await?;
@@ -130,19 +126,8 @@ impl Generator {
         self.phase.load(Ordering::Relaxed)
     }
 
-    async fn connection(&self) -> anyhow::Result<Seen> {
-        let stream = TcpStream::connect(self.address).await.context("the server cannot be reached")?;
-        stream.set_nodelay(true)?;
-        let (sender, driver) = handshake(TokioIo::new(stream)).await.context("the server cannot be reached")?;
-        // Both are polled by this one task: less waking between tasks than a driver of its own would cost.
-        tokio::select! {
-            biased;
-            seen = self.talk(sender) => seen,
-            ended = driver => Err(ended.err().map_or_else(|| anyhow!("the server closed a connection"), Into::into)),
-        }
-    }
-
-    async fn talk(&self, mut sender: SendRequest<Full<Bytes>>) -> anyhow::Result<Seen> {
+    async fn talk(&self) -> anyhow::Result<Seen> {
+        let mut wire = Wire::connect(self.address, &self.headers).await?;
         let mut seen = Seen::default();
         let mut before = None;
         for turn in 1_u64.. {
@@ -154,7 +139,9 @@ impl Generator {
             let sale = repeated.unwrap_or_else(|| Sale(self.next.fetch_add(1, Ordering::Relaxed)));
             let arrives = self.load.arrivals.as_ref().map(|arrivals| arrivals.expect(sale));
             let begun = self.clock.monotonic();
-            let status = self.post(&mut sender, sale).await?;
+            // The number is for the null server, which reads no body; the real one ignores it.
+            let path = format!("/in/{SOURCE}?n={}", sale.0);
+            let status = wire.post(&path, &sale.body(self.load.what)).await?;
             if status != StatusCode::OK {
                 seen.refused += 1;
                 seen.refusal.get_or_insert_with(|| format!("{status}"));
@@ -179,18 +166,5 @@ impl Generator {
             }
         }
         Ok(seen)
-    }
-
-    async fn post(&self, sender: &mut SendRequest<Full<Bytes>>, sale: Sale) -> anyhow::Result<StatusCode> {
-        // The number is for the null server, which reads no body; the real one ignores it.
-        let mut request =
-            Request::post(format!("/in/{SOURCE}?n={}", sale.0)).body(Full::new(sale.body(self.load.what)))?;
-        request.headers_mut().clone_from(&self.headers);
-        sender.ready().await?;
-        let mut answer = sender.send_request(request).await?;
-        while let Some(frame) = answer.body_mut().frame().await {
-            frame?;
-        }
-        Ok(answer.status())
     }
 }
