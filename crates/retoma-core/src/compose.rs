@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::flow::Flow;
 use crate::state::ContactView;
-use crate::task::Task;
+use crate::task::{MessageClass, Task};
 use crate::template;
 
 /// The values that a task's message may use: the contact's, then its conversation's, then where the conversation came
@@ -25,6 +25,15 @@ pub fn vars_of(view: &ContactView, task: &Task, now: Timestamp) -> (BTreeMap<Str
             ("previous.reason", &previous.reason),
         ];
         vars.extend(named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
+    }
+    if task.class == MessageClass::Internal {
+        vars.insert("contact.id".to_owned(), view.contact.id.to_string());
+        let cycle = task.conversation.and_then(|id| view.conversation(id));
+        let said = cycle.map(|cycle| {
+            [("id", Some(cycle.id.to_string())), ("state", Some(cycle.state.clone())), ("offer", cycle.offer.clone())]
+        });
+        let said = said.into_iter().flatten();
+        vars.extend(said.filter_map(|(name, value)| Some((format!("conversation.{name}"), value?))));
     }
     if let Some(amount) = &task.reference.amount {
         vars.entry("order.total".to_owned()).or_insert_with(|| amount.clone());

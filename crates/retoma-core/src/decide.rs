@@ -18,13 +18,17 @@ mod burst_words;
 mod clock;
 mod cycle;
 mod draft;
+mod human;
+mod merge;
 mod operator;
 mod payment;
+mod ping_pong;
 mod silence;
 mod table;
 
 use burst_words::Wish;
 use draft::{Cause, Draft};
+use ping_pong::Guess;
 
 /// What a decision needs from the installation.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,9 +49,9 @@ pub fn decide(flow: &Flow, view: &ContactView, events: &[Event], setup: &Setup, 
     match last.kind {
         EventKind::MessageReceived => hear(&mut draft, events),
         EventKind::ClockTimeout => clock::ring(&mut draft, last),
-        EventKind::OperatorPause | EventKind::OperatorResume | EventKind::OperatorMove | EventKind::OperatorOptOut => {
-            operator::obey(&mut draft, last)
-        }
+        EventKind::MessageHuman => human::step_in(&mut draft, last),
+        EventKind::ContactMerged => merge::take_over(&mut draft, last),
+        kind if kind.is_command() => operator::obey(&mut draft, last),
         _ => learn(&mut draft, last),
     }
     draft.close(events)
@@ -58,6 +62,9 @@ fn hear(draft: &mut Draft<'_>, messages: &[Event]) {
     // That the contact wrote is true whatever the table answers: it opens the 24 h window and the silence of D5.
     draft.remember_inbound(messages);
     let burst = burst_words::read(draft.flow, messages);
+    // Whoever writes may be another robot (C10). Told from what was known before this burst, and used last: a robot's message
+    // is recorded like any other, and may opt out.
+    let guess = ping_pong::guess(draft, messages);
     // Opt-out and opt-in belong to the person, not to a cycle (C12), so they come before any cycle is looked for. Whoever
     // opted out gets no answer from the table; what was said is recorded.
     let opted_out = draft.contact.opted_out_at.is_some();
@@ -77,9 +84,10 @@ fn hear(draft: &mut Draft<'_>, messages: &[Event]) {
     payment::close_declared(draft, &mut conversation, burst.last);
     draft.remember_in(&mut conversation, burst.last, false);
     let (row, cause) = burst.ask(draft.flow, &conversation.state);
-    match row {
-        Some(row) => table::follow(draft, &mut conversation, row, &cause),
-        None => draft.note(&conversation, &cause, "no_transition"),
+    match (guess, row) {
+        (Guess::Person, Some(row)) => table::follow(draft, &mut conversation, row, &cause),
+        (Guess::Person, None) => draft.note(&conversation, &cause, "no_transition"),
+        _ => ping_pong::fall_silent(draft, &conversation, &cause, guess),
     }
     draft.keep(conversation);
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Event, OrderRef};
 use crate::ids::{ContactId, ConversationId, EventId, TaskId};
 use crate::send_check::Reason;
-use crate::state::{Contact, ContactView, Conversation};
+use crate::state::{Contact, ContactView, Conversation, Merged};
 use crate::task::{MessageClass, Task, TaskStatus};
 
 /// What happens to a contact because of one event, or of one burst of messages.
@@ -26,6 +26,40 @@ pub struct Decision {
     pub new_tasks: Vec<Task>,
     /// Touches handed to delivery.
     pub handed: Vec<TaskId>,
+    /// Of those, the ones that are overdue and leave later, so that what an outage held back does not leave at once (D5).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spread: Vec<Spread>,
+    /// Tasks taken over from a contact that turned out to be this one, under the ids that they had there: only an id that
+    /// the merge closed may be taken again, and once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adopted: Vec<Task>,
+    /// This contact gives way to another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<Handover>,
+    /// What says who the contact was is removed for good.
+    #[serde(default)]
+    pub erase: bool,
+}
+
+/// A contact gives way to the one that it turns out to be (DESIGN.md, "Merge"): its identities and its history go there, and
+/// a `contact.merged` event enters that contact's inbox.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Handover {
+    /// The contact that stays.
+    pub into: ContactId,
+    /// The command that said so; the new event's id derives from it.
+    pub because_of: EventId,
+    /// What is handed over.
+    pub merged: Merged,
+}
+
+/// A touch that is handed over and not to be looked at before a time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Spread {
+    /// Which touch.
+    pub task: TaskId,
+    /// The earliest look.
+    pub at: Timestamp,
 }
 
 /// How an event ended.
@@ -145,8 +179,15 @@ impl Decision {
                 view.tasks.push(new.clone());
             }
         }
+        for taken in &self.adopted {
+            view.tasks.retain(|old| old.id != taken.id);
+            view.tasks.push(taken.clone());
+        }
         for task in view.tasks.iter_mut().filter(|task| self.handed.contains(&task.id)) {
             task.handed = true;
+            if let Some(spread) = self.spread.iter().find(|spread| spread.task == task.id) {
+                task.next_attempt_at = spread.at;
+            }
         }
         view.undecided.retain(|event| !self.events.iter().any(|outcome| outcome.event == event.id));
     }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ids::{BucketNo, ChannelName, ContactId, ConversationId, EventId, FlowName, SourceName, Tenant};
+use crate::state::Merged;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
@@ -86,6 +87,12 @@ kinds! {
     OperatorMove = "operator.move",
     /// An operator records an opt-out.
     OperatorOptOut = "operator.optout",
+    /// An operator says that this contact is another one.
+    OperatorLink = "operator.link",
+    /// An operator has a person forgotten.
+    OperatorErase = "operator.erase",
+    /// Another contact turned out to be this one; brings what it was and had promised.
+    ContactMerged = "contact.merged",
     /// The clock: a conversation's deadline passed.
     ClockTimeout = "clock.timeout",
     /// Understood as a whole, but of no type we know.
@@ -93,6 +100,9 @@ kinds! {
 }
 
 impl EventKind {
+    /// The rank from which an order counts as paid, whatever came of the money later.
+    pub const PAID_RANK: u8 = 30;
+
     /// The rank of a payment fact of one transaction (reference/payment-webhooks.md, 12): a fact is late, and moves
     /// nothing, when a higher one is known. `None` for types that say nothing about a payment.
     pub fn payment_rank(self) -> Option<u8> {
@@ -111,6 +121,33 @@ impl EventKind {
             EventKind::PaymentChargeback => 60,
             _ => return None,
         })
+    }
+
+    /// Whether it ends one charge and says nothing about the sale: a PIX that ran out tells nothing of the one that replaced
+    /// it.
+    pub fn ends_one_charge(self) -> bool {
+        matches!(
+            self,
+            EventKind::PaymentCancelled | EventKind::PaymentExpired | EventKind::PixExpired | EventKind::PaymentOverdue
+        )
+    }
+
+    /// Whether a person of the seller's ordered it.
+    pub fn is_command(self) -> bool {
+        matches!(
+            self,
+            EventKind::OperatorPause
+                | EventKind::OperatorResume
+                | EventKind::OperatorMove
+                | EventKind::OperatorOptOut
+                | EventKind::OperatorLink
+                | EventKind::OperatorErase
+        )
+    }
+
+    /// Whether only we ourselves may say it: no source, however it is mapped.
+    pub fn is_internal(self) -> bool {
+        self.is_command() || matches!(self, EventKind::ContactMerged | EventKind::ClockTimeout)
     }
 
     /// Whether the event is decided at once, without waiting for a burst to end (C7).
@@ -176,6 +213,9 @@ pub struct Operator {
     /// The state to move to (`operator.move`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// The contact that this one is (`operator.link`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<ContactId>,
     /// Why, in the operator's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -222,6 +262,12 @@ pub struct EventData {
     /// The clock's deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
+    /// What another contact hands over (`contact.merged`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Box<Merged>>,
+    /// Of a payment that reaches several contacts (C11): what was paid is delivered to another one of them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub delivered_elsewhere: bool,
     /// The type as the source wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_type: Option<String>,

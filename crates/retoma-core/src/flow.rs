@@ -15,8 +15,10 @@ use crate::task::{MessageClass, OnAmbiguous};
 
 mod check;
 mod parse;
+mod people;
 
 pub use check::CODES;
+pub use people::{LoopGuard, Takeover};
 
 /// The shipped flow (C1), as the file that `retoma init` writes.
 pub const VENDAS: &str = include_str!("../flows/vendas.yaml");
@@ -56,6 +58,10 @@ pub struct Flow {
     pub locale: String,
     /// How bursts of messages are joined.
     pub debounce: Debounce,
+    /// How a person takes a chat over (C8).
+    pub takeover: Takeover,
+    /// When an exchange looks like two robots (C10).
+    pub loop_guard: LoopGuard,
     /// Rules that turn text into words.
     pub classifier: Classifier,
     /// The word that asks for silence (C12): the one of rules with `opt_out: true`, else the event of the global row that

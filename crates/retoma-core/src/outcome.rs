@@ -181,7 +181,9 @@ fn after_marketing_limit(task: &Task, used: u32, policy: &RetryPolicy, now: Time
 pub fn settle_unsure(task: &Task, channel: Option<OnAmbiguous>) -> Settled {
     let by_class = match task.class {
         MessageClass::Reminder => OnAmbiguous::AssumeSent,
-        MessageClass::Reply | MessageClass::Receipt | MessageClass::OptOutAck => OnAmbiguous::Hold,
+        MessageClass::Reply | MessageClass::Receipt | MessageClass::OptOutAck | MessageClass::Internal => {
+            OnAmbiguous::Hold
+        }
     };
     match channel.or(task.on_ambiguous).unwrap_or(by_class) {
         OnAmbiguous::AssumeSent => Settled::AssumeSent,

@@ -127,15 +127,17 @@ const CLOSED_LOOK: Duration = Duration::from_secs(24 * 3600);
 /// are not about nagging; a `receipt`, which the contact paid for, and an `optout_ack` only to what makes them wrong or
 /// impossible.
 pub fn check(input: &CheckInput<'_>, now: Timestamp) -> Verdict {
-    use MessageClass::{OptOutAck, Receipt, Reminder, Reply};
+    use MessageClass::{Internal, OptOutAck, Receipt, Reminder, Reply};
     let CheckInput { task, view, flow, .. } = *input;
     let class = task.class;
     let talks = matches!(class, Reminder | Reply);
+    let sells = talks || class == Receipt;
     let known = gone::Known::about(input);
 
     // The person's own word stands above everything that follows. Only what was paid is still delivered, if so configured
     // (C12), and the confirmation itself.
-    let is_excepted = class == OptOutAck || (class == Receipt && flow.limits.receipts_after_opt_out);
+    // What goes to the seller's own people is nobody's message: only a stopped channel keeps it.
+    let is_excepted = matches!(class, OptOutAck | Internal) || (class == Receipt && flow.limits.receipts_after_opt_out);
     if !is_excepted && known.is_opted_out() {
         return Verdict::Avoid(Reason::OptedOut);
     }
@@ -147,10 +149,10 @@ pub fn check(input: &CheckInput<'_>, now: Timestamp) -> Verdict {
     if class == Reminder && known.is_paid() {
         return Verdict::Avoid(Reason::Paid);
     }
-    if class != OptOutAck && known.is_refunded() {
+    if sells && known.is_refunded() {
         return Verdict::Avoid(Reason::Refunded);
     }
-    if class != OptOutAck && known.is_cancelled() {
+    if sells && known.is_cancelled() {
         return Verdict::Avoid(Reason::Cancelled);
     }
     // Whoever asked for this very task, or marked it while it was under way, named what takes it back.

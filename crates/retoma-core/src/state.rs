@@ -33,6 +33,29 @@ pub struct Contact {
     pub vars: BTreeMap<String, String>,
     /// How many cycles were ever opened; numbers the next one.
     pub cycles: u32,
+    /// How the talk goes back and forth: what the loop guard counts (C10).
+    #[serde(default)]
+    pub ping_pong: PingPong,
+}
+
+/// What is remembered of the last exchanges, so that two robots which answer each other are noticed (C10, FC-12).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PingPong {
+    /// A digest of what the contact said last, never the words themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+    /// How often in a row it said just that, each time after a message of ours.
+    pub same: u32,
+    /// How often in a row it answered faster than a person reads.
+    pub quick: u32,
+}
+
+impl PingPong {
+    /// Whether there is nothing to remember.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One sale cycle of a contact, in exactly one state (C1).
@@ -107,6 +130,17 @@ pub struct RunningTouch {
     pub handed: bool,
 }
 
+/// What a contact hands over to the one that it turns out to be (C11).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Merged {
+    /// The contact that gave way, as it stood.
+    pub contact: Contact,
+    /// Its open cycles, as they stood.
+    pub conversations: Vec<Conversation>,
+    /// What it had promised and not begun to send, as it stood.
+    pub tasks: Vec<Task>,
+}
+
 /// Something already sent, being sent, or perhaps sent: what caps and gaps count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SendMark {
@@ -144,6 +178,9 @@ pub struct ContactView {
     pub undecided: Vec<Event>,
     /// Payment facts of the orders that its conversations and tasks name, and of the undecided events.
     pub facts: Vec<PaymentFact>,
+    /// Provider ids of undecided messages from our own number that a task is known to have sent (FC-10).
+    #[serde(default)]
+    pub echoes: Vec<String>,
 }
 
 impl ContactView {

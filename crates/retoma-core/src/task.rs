@@ -89,8 +89,22 @@ words!(
         Receipt = "receipt",
         /// The one confirmation after an opt-out.
         OptOutAck = "optout_ack",
+        /// To the seller's own tools and people (`call`, `notify`), never to the contact.
+        Internal = "internal",
     }
 );
+
+impl MessageClass {
+    /// The classes that a message to a contact may have.
+    pub const OF_MESSAGES: &'static [MessageClass] =
+        &[MessageClass::Reminder, MessageClass::Reply, MessageClass::Receipt, MessageClass::OptOutAck];
+
+    /// Whether it goes on after the cycle was paid or the contact opted out: what was paid is delivered, an opt-out is
+    /// confirmed, and the seller's own people are told whatever happens.
+    pub fn outlives_the_sale(self) -> bool {
+        !matches!(self, MessageClass::Reminder | MessageClass::Reply)
+    }
+}
 
 words!(
     /// What happens to a send whose outcome nobody can learn (E4).
@@ -113,6 +127,10 @@ words!(
         Touch = "touch",
         /// Asked for through the API.
         Scheduled = "scheduled",
+        /// A signed request to an HTTP channel, with the conversation (C13).
+        Call = "call",
+        /// A word to a person of the seller's (C13).
+        Notify = "notify",
     }
 );
 

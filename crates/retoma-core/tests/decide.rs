@@ -48,5 +48,5 @@ fn touches(case: &Case) -> Vec<String> {
 }
 
 fn command(actor: &str) -> Operator {
-    Operator { actor: actor.to_owned(), until: None, conversation: None, to: None, reason: None }
+    Operator { actor: actor.to_owned(), until: None, conversation: None, to: None, with: None, reason: None }
 }

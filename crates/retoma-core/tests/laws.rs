@@ -99,6 +99,7 @@ fn events_of(case: &mut Case, act: &Act) -> Vec<Event> {
                 until: (*kind == EventKind::OperatorPause).then_some(case.now + minutes(240)),
                 conversation: None,
                 to: to.map(str::to_owned),
+                with: None,
                 reason: None,
             };
             vec![case.event(*kind, EventData { operator: Some(operator), ..EventData::default() })]

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use retoma_core::compose::{Composed, compose};
+use retoma_core::identity::Identity;
 use retoma_core::ids::{ChannelName, ContactId};
 use retoma_core::outcome::{AttemptEnd, Outcome};
 use retoma_core::send_check::{CheckInput, Reason, Verdict, check};
 use retoma_core::state::ContactView;
 use retoma_core::task::{MessageClass, Task, TaskStatus};
-use retoma_providers::outbound::{Channel, Outbound, Outgoing, WireEnd, WireRequest};
+use retoma_providers::outbound::{Channel, ChannelKind, Outbound, Outgoing, WireEnd, WireRequest};
 use retoma_store::{Error, Owner, Settle, SettleTo, Start, Started, Store};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -203,7 +204,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             channel.request(&Outgoing {
                 task: &task.id,
                 attempt: task.attempts + 1,
-                identities: &view.identities,
+                identities: addressees(&task, channel, view),
                 text,
                 message: &task.message,
                 vars: &vars,
@@ -280,6 +281,13 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             );
         }
     }
+}
+
+/// Whom a channel may write to. A call and a word to the seller's own people never go to the contact: only a channel that
+/// needs no address takes them.
+fn addressees<'v>(task: &Task, channel: &Channel, view: &'v ContactView) -> &'v [Identity] {
+    let needs_address = !matches!(channel.kind, ChannelKind::Http { .. });
+    if task.class == MessageClass::Internal && needs_address { &[] } else { &view.identities }
 }
 
 /// What the start transaction must still find true.

@@ -177,6 +177,13 @@ impl<S: Store> OwnerLoop<S> {
         let mut commits = Vec::with_capacity(groups.len());
         for group in groups {
             let view = group.contact.and_then(|contact| views.get(&contact));
+            // The contact turned out to be another one since we looked (C11); its events went there under their own ids.
+            if group.contact.is_some() && view.is_none() {
+                let ids: Vec<EventId> = group.events.iter().map(|event| event.id).collect();
+                self.inbox.forget(&ids);
+                self.rescanned = None;
+                continue;
+            }
             match std::panic::catch_unwind(AssertUnwindSafe(|| self.decide_group(&group, view, now))) {
                 Ok(commit) => commits.push(commit),
                 // A poison event is parked, so that it blocks nobody, not even its own contact (never 5).
@@ -207,7 +214,9 @@ impl<S: Store> OwnerLoop<S> {
     fn decide_group(&self, group: &Group, view: Option<&ContactView>, now: Timestamp) -> DecisionCommit {
         let first = &group.events[0];
         let bucket = view.map_or(first.bucket, |view| view.contact.bucket);
-        let flow = self.shared.flow(flow_name(first, view).as_ref());
+        // What people order, and what follows from it, needs no flow of its own: any will do where none is named.
+        let any = || self.shared.setup.flows.values().next().filter(|_| first.kind.is_internal());
+        let flow = self.shared.flow(flow_name(first, view).as_ref()).or_else(any);
         let decision = match (view, flow) {
             (Some(view), Some(flow)) => decide(flow, view, &group.events, &self.setup_of(flow), now),
             (None, _) => recorded(&group.events, "no_contact"),

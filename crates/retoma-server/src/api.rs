@@ -1,7 +1,7 @@
 //! `/v1`: what people, scripts and the command line ask and order. Thin: read the request, call the store or submit an
 //! event, show the rows.
 //!
-//! Orders about a contact (pause, resume, opt-out, move) are `operator.*` events like any other, decided by the bucket's
+//! Orders about a contact (pause, resume, opt-out, move, link, erase) are `operator.*` events like any other, decided by the bucket's
 //! owner; the answer waits up to two seconds for the decision, else it is 202 with a link (DESIGN.md, "People and other
 //! nodes"). Orders about tasks are one compare-and-set each. Every order leaves an audit row.
 
@@ -14,7 +14,7 @@ use retoma_store::Store;
 use serde_json::Value;
 
 use crate::body;
-use crate::problem::{Code, Problem};
+use crate::problem::Problem;
 use crate::state::AppState;
 
 pub(crate) mod admin;
@@ -78,9 +78,4 @@ pub(crate) fn ok(body: Value) -> Answer {
 /// Another status with a body.
 pub(crate) fn with(status: StatusCode, body: Value) -> Answer {
     Ok((status, Json(body)).into_response())
-}
-
-/// Answers for what a later version brings.
-pub(crate) async fn later() -> Problem {
-    Problem::new(Code::NotAvailable, "not available in this version")
 }

@@ -61,7 +61,7 @@ pub fn router<S: Store>(state: AppState<S>) -> Router {
 }
 
 fn v1<S: Store>() -> Router<AppState<S>> {
-    use api::{admin, contacts, dead, events, keys, later, schedule, tasks};
+    use api::{admin, contacts, dead, events, keys, schedule, tasks};
     Router::new()
         .route("/events", get(events::list::<S>).post(events::post::<S>))
         .route("/events/{id}", get(events::show::<S>))
@@ -77,8 +77,8 @@ fn v1<S: Store>() -> Router<AppState<S>> {
         .route("/contacts/{id}/resume", post(contacts::resume::<S>))
         .route("/contacts/{id}/optout", post(contacts::opt_out::<S>))
         .route("/contacts/{id}/move", post(contacts::move_to::<S>))
-        .route("/contacts/{id}/link", post(later))
-        .route("/contacts/{id}/erase", post(later))
+        .route("/contacts/{id}/link", post(contacts::link::<S>))
+        .route("/contacts/{id}/erase", post(contacts::erase::<S>))
         .route("/tasks", get(tasks::list::<S>).post(schedule::post::<S>))
         .route("/tasks/stuck", get(tasks::stuck::<S>))
         .route("/tasks/cancel", post(tasks::cancel_many::<S>))

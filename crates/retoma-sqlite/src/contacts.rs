@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use retoma_core::event::{Event, OrderRef};
+use retoma_core::event::{Event, EventKind, OrderRef};
 use retoma_core::identity::{Identity, IdentityKind};
 use retoma_core::ids::{BucketNo, ContactId, Tenant};
 use retoma_core::outcome::Outcome;
@@ -57,6 +57,8 @@ impl Database {
 
     /// A handful of indexed point queries; nothing in it grows with history.
     fn view(&self, tenant: &Tenant, id: ContactId, now: Timestamp) -> Result<Option<ContactView>> {
+        // Whoever names a contact that turned out to be another one means that one.
+        let id = self.standing(id)?;
         let Some(contact) = self.contact(tenant, id)? else { return Ok(None) };
         let conversations = self.open_conversations(id)?;
         let tasks = self.tasks_of_view(tenant, id, &conversations)?;
@@ -68,6 +70,7 @@ impl Database {
             conversations,
             tasks,
             sends: self.sends(id, now)?,
+            echoes: self.echoes(tenant, &undecided)?,
             undecided,
             facts,
         }))
@@ -75,7 +78,8 @@ impl Database {
 
     fn contact(&self, tenant: &Tenant, id: ContactId) -> Result<Option<Contact>> {
         let mut find = self.connection.prepare_cached(
-            "SELECT id, tenant, bucket, version, opted_out_at, paused_until, last_inbound_at, last_channel, vars, cycles
+            "SELECT id, tenant, bucket, version, opted_out_at, paused_until, last_inbound_at, last_channel, vars, cycles,
+                ping_pong
              FROM contact WHERE id = ?1 AND tenant = ?2",
         )?;
         let read = |row: &Row<'_>| -> Result<Contact> {
@@ -90,6 +94,7 @@ impl Database {
                 last_channel: name_or_null_at(row, 7)?,
                 vars: json_or_default_at(row, 8)?,
                 cycles: row.get(9)?,
+                ping_pong: json_or_default_at(row, 10)?,
             })
         };
         find.query_row(params![&id.as_bytes()[..], tenant.as_str()], |row| Ok(read(row))).optional()?.transpose()
@@ -166,6 +171,22 @@ impl Database {
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             found.push(event(row)?);
+        }
+        Ok(found)
+    }
+
+    /// Which of the undecided messages from our own number are ours: the provider's id leads to a task. Whatever the channel
+    /// is called, an id is one message.
+    fn echoes(&self, tenant: &Tenant, undecided: &[Event]) -> Result<Vec<String>> {
+        let own = undecided.iter().filter(|event| event.kind == EventKind::MessageHuman);
+        let mut found = Vec::new();
+        for id in own.filter_map(|event| event.data.message_id.as_ref()) {
+            let mut find = self.connection.prepare_cached(
+                "SELECT 1 FROM provider_message WHERE message_id = ?1 AND tenant = ?2 AND task IS NOT NULL",
+            )?;
+            if find.exists(params![id, tenant.as_str()])? {
+                found.push(id.clone());
+            }
         }
         Ok(found)
     }

@@ -42,6 +42,7 @@ impl Database {
         if let Some(contact) = &decision.contact {
             self.update_contact(contact)?;
             self.close_tasks(contact.id, decision, commit.now)?;
+            self.adopt_tasks(contact.id, decision)?;
             for conversation in &decision.conversations {
                 self.put_conversation(&commit.tenant, contact.id, conversation)?;
             }
@@ -56,7 +57,15 @@ impl Database {
             }
         }
         for task in &decision.handed {
-            self.hand_over(&commit.tenant, task)?;
+            let not_before = decision.spread.iter().find(|spread| spread.task == *task).map(|spread| spread.at);
+            self.hand_over(&commit.tenant, task, not_before)?;
+        }
+        // Last, since both move what was just written.
+        if let (Some(contact), Some(handover)) = (&decision.contact, &decision.handover) {
+            self.hand_contact_over(&commit.tenant, contact.id, handover, commit.now)?;
+        }
+        if let Some(contact) = decision.contact.as_ref().filter(|_| decision.erase) {
+            self.erase_contact(&commit.tenant, contact, commit.now)?;
         }
         Ok(Committed::Done { already_claimed })
     }
@@ -106,10 +115,12 @@ impl Database {
 
     fn update_contact(&self, contact: &Contact) -> Result<()> {
         let vars = if contact.vars.is_empty() { None } else { Some(serde_json::to_string(&contact.vars)?) };
+        let ping_pong = &contact.ping_pong;
+        let ping_pong = if ping_pong.is_empty() { None } else { Some(serde_json::to_string(ping_pong)?) };
         self.connection
             .prepare_cached(
                 "UPDATE contact SET version = ?2, opted_out_at = ?3, paused_until = ?4, last_inbound_at = ?5,
-                    last_channel = ?6, vars = ?7, cycles = ?8 WHERE id = ?1",
+                    last_channel = ?6, vars = ?7, cycles = ?8, ping_pong = ?9 WHERE id = ?1",
             )?
             .execute(params![
                 &contact.id.as_bytes()[..],
@@ -120,6 +131,7 @@ impl Database {
                 contact.last_channel.as_ref().map(|channel| channel.as_str()),
                 vars,
                 contact.cycles,
+                ping_pong,
             ])?;
         Ok(())
     }
@@ -203,10 +215,13 @@ impl Database {
         Ok(())
     }
 
-    fn hand_over(&self, tenant: &Tenant, task: &TaskId) -> Result<()> {
+    fn hand_over(&self, tenant: &Tenant, task: &TaskId, not_before: Option<Timestamp>) -> Result<()> {
         self.connection
-            .prepare_cached("UPDATE task SET handed = 1 WHERE id = ?1 AND tenant = ?2 AND handed = 0")?
-            .execute(params![task.as_str(), tenant.as_str()])?;
+            .prepare_cached(
+                "UPDATE task SET handed = 1, next_attempt_at = coalesce(?3, next_attempt_at)
+                 WHERE id = ?1 AND tenant = ?2 AND handed = 0",
+            )?
+            .execute(params![task.as_str(), tenant.as_str(), ms_or_null(not_before)])?;
         Ok(())
     }
 }

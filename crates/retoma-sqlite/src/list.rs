@@ -247,7 +247,8 @@ impl Database {
     fn contacts_of(&self, tenant: &Tenant, find: &FindContact) -> Result<Vec<ContactId>> {
         let identity = match find {
             FindContact::Id(id) => {
-                return Ok(self.contact_version(tenant, *id)?.map(|_| *id).into_iter().collect());
+                let id = self.standing(*id)?;
+                return Ok(self.contact_version(tenant, id)?.map(|_| id).into_iter().collect());
             }
             FindContact::Identity(identity) => identity,
         };

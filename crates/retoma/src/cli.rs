@@ -215,6 +215,30 @@ pub(crate) enum Contact {
     Resume(WhoWhy),
     /// Record that this person wants no more messages.
     Optout(WhoWhy),
+    /// Say that two contacts are one person: their cycles, promises and wishes come together.
+    Link {
+        #[command(flatten)]
+        who: Who,
+        /// The other one: id, phone or e-mail.
+        #[arg(long = "with", value_name = "WHO")]
+        with: String,
+        /// Why, for the record.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Forget a person for good: what stays is proof without data, and a wish for silence.
+    Erase {
+        #[command(flatten)]
+        who: Who,
+        /// Yes, for good.
+        #[arg(long)]
+        yes: bool,
+        /// Why, for the record.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Print everything that is kept of a person, as JSON.
+    Export(Who),
     /// Move a conversation to another state of its flow.
     Move {
         #[command(flatten)]

@@ -1,9 +1,13 @@
 //! The clock speaks: a deadline passed (C5). It is a state's own, or it belongs to the cadence that runs there, and then a
 //! touch falls due, or nothing is left to fall due and the cadence is exhausted (D8).
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::cadence;
+use crate::calendar;
+use crate::decision::Spread;
 use crate::event::Event;
 use crate::flow::{REGUA_ESGOTADA, Row, TIMEOUT};
 use crate::ids::TaskId;
@@ -13,6 +17,9 @@ use crate::task::{Task, TaskStatus};
 
 use super::draft::{Cause, Draft};
 use super::table;
+
+/// A touch handed over later than this after its time is overdue; less is the ordinary pace of a sweep.
+const OVERDUE: Duration = Duration::from_secs(2 * 60);
 
 /// A deadline passed.
 pub(super) fn ring(draft: &mut Draft<'_>, event: &Event) {
@@ -55,8 +62,21 @@ fn hand_over(draft: &mut Draft<'_>, conversation: &mut Conversation, event: &Eve
         return draft.note(conversation, &Cause::word(event, TIMEOUT), "no_transition");
     };
     draft.close_tasks(alive, Reason::PiledUp);
+    spread(draft, &latest);
     draft.decision.handed.push(latest.clone());
     ask(draft, conversation, &Cause { touch: Some(latest), ..Cause::word(event, TIMEOUT) });
+}
+
+/// A touch that is handed over late (we were down, or the clock was) does not leave with all the others at once, as far as its
+/// own lateness leaves room (D5, FC-57).
+fn spread(draft: &mut Draft<'_>, id: &TaskId) {
+    let Some(task) = touch(draft, id) else { return };
+    let latest = task.max_late.map_or(draft.now, |late| task.scheduled_for + late);
+    let room = Duration::try_from(latest.duration_since(draft.now)).unwrap_or_default() / 2;
+    if draft.now > task.scheduled_for + OVERDUE && !room.is_zero() {
+        let at = calendar::release_at(draft.now, draft.flow.calendar.release_spread.min(room), id.as_str());
+        draft.decision.spread.push(Spread { task: id.clone(), at });
+    }
 }
 
 /// No touch is left to fall due: once all of them came to an end and a grace of silence has passed, the cadence is

@@ -9,6 +9,7 @@ use crate::flow::Flow;
 use crate::ids::{ChannelName, ConversationId, TaskId};
 use crate::send_check::Reason;
 use crate::state::{Contact, ContactView, Conversation};
+use crate::task::Task;
 
 /// Why an event that no flow is asked about moves nothing.
 const NOT_FOR_FLOW: &str = "not_for_flow";
@@ -143,6 +144,12 @@ impl<'a> Draft<'a> {
         // A row may arm twice; what the first armed was never promised.
         self.decision.new_tasks.retain(|task| !tasks.contains(&task.id));
         self.decision.close.push(Close { scope: CloseScope::Tasks(tasks), except: Vec::new(), reason });
+    }
+
+    /// Takes a task over from a contact that turned out to be this one.
+    pub(super) fn adopt(&mut self, task: Task) {
+        let (contact, bucket, updated_at) = (self.contact.id, self.contact.bucket, self.now);
+        self.decision.adopted.push(Task { contact, bucket, updated_at, ..task });
     }
 
     /// Closes tasks asked for through the API that name this kind in `cancel_on`.

@@ -1,10 +1,10 @@
-//! Commands of people (C8): pause, resume, move, opt-out. They are events like any other, so that they keep their place in
+//! Commands of people (C8): pause, resume, move, opt-out, link, erase. They are events like any other, so that they keep their place in
 //! the contact's history.
 
 use crate::event::{Event, EventKind, Operator};
 
 use super::draft::{Cause, Draft};
-use super::{cycle, silence, table};
+use super::{cycle, merge, silence, table};
 
 /// Does what an operator asked for.
 pub(super) fn obey(draft: &mut Draft<'_>, event: &Event) {
@@ -23,6 +23,8 @@ pub(super) fn obey(draft: &mut Draft<'_>, event: &Event) {
             draft.contact.paused_until = None;
             draft.answer("resumed");
         }
+        EventKind::OperatorLink => merge::give_way(draft, event, operator),
+        EventKind::OperatorErase => merge::erase(draft),
         EventKind::OperatorOptOut => silence::opt_out_by_operator(draft, &cause),
         _ => move_cycle(draft, operator, &cause),
     }

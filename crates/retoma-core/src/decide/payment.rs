@@ -9,8 +9,7 @@ use crate::task::MessageClass;
 
 use super::draft::Draft;
 
-/// The rank from which an order counts as paid.
-const PAID: u8 = 30;
+const PAID: u8 = EventKind::PAID_RANK;
 
 /// Whether a higher fact of this order is known: by rank, since platforms deliver out of order and their times are often
 /// equal or missing. The end of a guarantee is no reason to withhold what was bought.
@@ -63,18 +62,11 @@ pub(super) fn close_declared(draft: &mut Draft<'_>, conversation: &mut Conversat
     // transaction than the one waited for (D2).
     let order = event.data.order.as_ref();
     let own_key = cadence::key(declared, order, conversation.id, 0);
-    if is_end_of_one_charge(event.kind) && order.is_some() && own_key != running.key {
+    if event.kind.ends_one_charge() && order.is_some() && own_key != running.key {
         return;
     }
     super::table::end_touches(draft, conversation, Reason::closing(event.kind), None);
     super::table::set_deadline(draft, conversation);
-}
-
-fn is_end_of_one_charge(kind: EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::PaymentCancelled | EventKind::PaymentExpired | EventKind::PixExpired | EventKind::PaymentOverdue
-    )
 }
 
 /// Money that went back takes back what of that order was not delivered yet.
@@ -98,7 +90,7 @@ pub(super) fn settle(draft: &mut Draft<'_>, conversation: &mut Conversation, eve
     conversation.paid_orders.extend(event.data.order.clone());
     draft.decision.close.push(Close {
         scope: CloseScope::Conversation(conversation.id),
-        except: vec![MessageClass::Receipt, MessageClass::OptOutAck],
+        except: vec![MessageClass::Receipt, MessageClass::OptOutAck, MessageClass::Internal],
         reason: Reason::Paid,
     });
     if conversation.cadence.take().is_some() {

@@ -81,9 +81,22 @@ fn hush(draft: &mut Draft<'_>) {
     draft.contact.opted_out_at.get_or_insert(draft.now);
     draft.decision.close.push(Close {
         scope: CloseScope::Contact(draft.contact.id),
-        except: vec![MessageClass::Receipt, MessageClass::OptOutAck],
+        except: vec![MessageClass::Receipt, MessageClass::OptOutAck, MessageClass::Internal],
         reason: Reason::OptedOut,
     });
+}
+
+/// Two contacts became one and one of them had asked for silence: what came together falls silent.
+pub(super) fn after_merge(draft: &mut Draft<'_>) {
+    hush(draft);
+    draft.decision.adopted.retain(|task| task.class.outlives_the_sale());
+    for cycle in &mut draft.decision.conversations {
+        (cycle.cadence, cycle.deadline_at) = (None, None);
+    }
+    let changed: Vec<u32> = draft.decision.conversations.iter().map(|cycle| cycle.ordinal).collect();
+    for cycle in draft.view.conversations.iter().filter(|cycle| !cycle.closed && !changed.contains(&cycle.ordinal)) {
+        draft.keep(crate::state::Conversation { cadence: None, deadline_at: None, ..cycle.clone() });
+    }
 }
 
 /// Stops the clocks of the other cycles, of whatever flow: nothing may be said any more, so no deadline has anything to

@@ -11,7 +11,7 @@ use crate::flow::{Action, Cadence, Flow, Row};
 use crate::ids::TaskId;
 use crate::send_check::Reason;
 use crate::state::{Conversation, Previous, RunningCadence};
-use crate::task::{MessageClass, Reference, Task, TaskKind, TaskStatus};
+use crate::task::{MessageClass, OnAmbiguous, Reference, Task, TaskKind, TaskStatus};
 
 use super::draft::{Cause, Draft};
 use super::{cycle, payment};
@@ -109,8 +109,14 @@ fn act(draft: &mut Draft<'_>, conversation: &mut Conversation, row: &Row, cause:
                 }
                 None
             }
-            // Named in the log; no channel takes them yet.
-            Action::Call(_) | Action::Notify(_) => None,
+            Action::Call(channel) => {
+                call(draft, conversation, channel, cause);
+                None
+            }
+            Action::Notify(whom) => {
+                tell(draft, Some(conversation), whom, cause);
+                None
+            }
         };
         left_out = left_out.or(refused);
     }
@@ -125,11 +131,57 @@ fn promise(
     cause: &Cause<'_>,
 ) -> Option<&'static str> {
     let mut task = task(draft, conversation, effect_id(conversation, message, cause), message, cause);
-    if draft.contact.opted_out_at.is_some() && !matches!(task.class, MessageClass::Receipt | MessageClass::OptOutAck) {
+    if draft.contact.opted_out_at.is_some() && !task.class.outlives_the_sale() {
         return Some(Reason::OptedOut.as_str());
     }
+    // What was paid is delivered once, to the best match of all whom the payment reaches (C11).
+    if task.class == MessageClass::Receipt && cause.event.data.delivered_elsewhere {
+        return Some("delivered_elsewhere");
+    }
     task.max_late = (task.class == MessageClass::Reminder).then_some(REMINDER_MAX_LATE);
-    // Two sends of one row are two effects, even of one message.
+    add(draft, task);
+    None
+}
+
+/// Calls an HTTP channel with the conversation and the words that led to it (C13). Whatever it wants said comes back through
+/// the API, as a task with a check of its own.
+fn call(draft: &mut Draft<'_>, conversation: &Conversation, channel: &str, cause: &Cause<'_>) {
+    let text = cause.event.data.text.clone().unwrap_or_default();
+    let told = internal(draft, Some(conversation), TaskKind::Call, &format!("call:{channel}"), text, channel, cause);
+    add(draft, told);
+}
+
+/// Tells a person of the seller's (C13).
+pub(super) fn tell(draft: &mut Draft<'_>, conversation: Option<&Conversation>, whom: &str, cause: &Cause<'_>) {
+    let name = draft.contact.vars.get("contact.first_name").map_or("?", String::as_str);
+    let state = conversation.map_or("-", |cycle| cycle.state.as_str());
+    let text = format!("{name}: {state} ({})", cause.word);
+    let told = internal(draft, conversation, TaskKind::Notify, &format!("notify:{whom}"), text, whom, cause);
+    add(draft, told);
+}
+
+/// A task for the seller's own tools and people.
+fn internal(
+    draft: &Draft<'_>,
+    conversation: Option<&Conversation>,
+    kind: TaskKind,
+    message: &str,
+    text: String,
+    channel: &str,
+    cause: &Cause<'_>,
+) -> Task {
+    // By the fact, so that one told twice calls once; another fact of the same order is another call.
+    let id = TaskId::from(match cause.order() {
+        Some(order) => format!("{}:{}:{message}:{}", order.platform, cause.event.kind, order.transaction),
+        None => format!("{message}:{}", cause.event.id),
+    });
+    let meant = (MessageClass::Internal, None);
+    let bare = bare(draft, conversation, id, message, meant, cause);
+    Task { kind, text: Some(text), channel: channel.into(), ..bare }
+}
+
+/// Adds a task. Two sends of one row are two effects, even of one message.
+fn add(draft: &mut Draft<'_>, mut task: Task) {
     let id = task.id.clone();
     let is_taken = |draft: &Draft<'_>, id: &TaskId| draft.decision.new_tasks.iter().any(|task| task.id == *id);
     let mut copy = 2;
@@ -138,7 +190,6 @@ fn promise(
         copy += 1;
     }
     draft.decision.new_tasks.push(task);
-    None
 }
 
 /// Effects of payment facts are keyed by the transaction, so that the same fact told twice has them once (C9); answers
@@ -198,13 +249,25 @@ fn arm(
 /// A task of this cycle, due and handed over now.
 fn task(draft: &Draft<'_>, conversation: &Conversation, id: TaskId, message: &str, cause: &Cause<'_>) -> Task {
     let meant = draft.flow.messages.get(message).expect("a checked flow names only its own messages");
+    bare(draft, Some(conversation), id, message, (meant.class, meant.on_ambiguous), cause)
+}
+
+fn bare(
+    draft: &Draft<'_>,
+    conversation: Option<&Conversation>,
+    id: TaskId,
+    message: &str,
+    (class, on_ambiguous): (MessageClass, Option<OnAmbiguous>),
+    cause: &Cause<'_>,
+) -> Task {
     let now = cadence::whole_ms(draft.now);
+    let var = |name: &str| conversation.and_then(|cycle| cycle.vars.get(name).cloned());
     Task {
         id,
         tenant: draft.contact.tenant.clone(),
         bucket: draft.contact.bucket,
         contact: draft.contact.id,
-        conversation: Some(conversation.id),
+        conversation: conversation.map(|cycle| cycle.id),
         flow: draft.flow.name.clone(),
         kind: TaskKind::Message,
         cadence: None,
@@ -212,18 +275,18 @@ fn task(draft: &Draft<'_>, conversation: &Conversation, id: TaskId, message: &st
         touch_no: None,
         message: message.to_owned(),
         text: None,
-        class: meant.class,
+        class,
         channel: draft.channel(cause.event),
         reference: Reference {
-            order: cause.event.data.order.clone().or_else(|| conversation.order.clone()),
-            amount: conversation.vars.get("order.total").cloned(),
-            link: conversation.vars.get("checkout.url").cloned(),
+            order: cause.event.data.order.clone().or_else(|| conversation.and_then(|cycle| cycle.order.clone())),
+            amount: var("order.total"),
+            link: var("checkout.url"),
         },
         scheduled_for: now,
         next_attempt_at: now,
         handed: true,
         max_late: None,
-        on_ambiguous: meant.on_ambiguous,
+        on_ambiguous,
         cancel_on: Vec::new(),
         status: TaskStatus::Scheduled,
         reason: None,

@@ -17,6 +17,7 @@ use crate::yaml::{self, Fields, Node, Reader, Value};
 
 mod cadence;
 mod calendar;
+mod people;
 mod rows;
 
 /// The version of the file format that we read.
@@ -73,7 +74,7 @@ pub(super) struct MessageLines {
     pub(super) text: u32,
 }
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "flow",
     "schema",
     "version",
@@ -81,6 +82,7 @@ const KEYS: [&str; 16] = [
     "locale",
     "events",
     "inbound",
+    "takeover",
     "classifier",
     "calendar",
     "limits",
@@ -112,7 +114,10 @@ fn read_flow(root: &Node, reader: &mut Reader<'_>) -> Option<Parsed> {
     let timezone = calendar::read_timezone(fields.get("timezone"), reader);
     let mut lines = Lines { calendar: fields.get("calendar").map_or(0, |node| node.line), ..Lines::default() };
     let words = read_words(fields.get("events"), reader, &mut lines);
-    let debounce = read_debounce(fields.get("inbound"), reader);
+    let inbound =
+        fields.get("inbound").and_then(|node| reader.fields(node, "`inbound`", &["debounce", "bot_loop_guard"]));
+    let debounce = read_debounce(inbound.as_ref().and_then(|fields| fields.get("debounce")), reader);
+    let guard = inbound.as_ref().and_then(|fields| fields.get("bot_loop_guard"));
     read_rules(fields.get("classifier"), reader, &mut lines);
     let states = read_states(fields.get("states"), reader, &mut lines);
     let (globals, global_lines) = rows::read(fields.get("globals"), rows::Kind::Global, reader);
@@ -134,6 +139,8 @@ fn read_flow(root: &Node, reader: &mut Reader<'_>) -> Option<Parsed> {
         words,
         locale: locale.unwrap_or_else(|| "pt-BR".to_owned()),
         debounce,
+        takeover: people::read_takeover(fields.get("takeover"), reader),
+        loop_guard: people::read_loop_guard(guard, reader),
         classifier,
         opt_out_word,
         opt_in_word,
@@ -193,8 +200,7 @@ fn read_words(node: Option<&Node>, reader: &mut Reader<'_>, lines: &mut Lines) -
 
 fn read_debounce(node: Option<&Node>, reader: &mut Reader<'_>) -> Debounce {
     let mut debounce = Debounce { quiet: Duration::from_secs(4), max_wait: Duration::from_secs(40) };
-    let inbound = node.and_then(|node| reader.fields(node, "`inbound`", &["debounce"]));
-    let Some(node) = inbound.and_then(|fields| fields.get("debounce")) else { return debounce };
+    let Some(node) = node else { return debounce };
     let Some(fields) = reader.fields(node, "`debounce`", &["quiet", "max_wait"]) else { return debounce };
     if let Some(quiet) = fields.get("quiet").and_then(|node| reader.duration(node, "`quiet`")) {
         debounce.quiet = quiet;
@@ -355,7 +361,8 @@ fn read_messages(node: Option<&Node>, reader: &mut Reader<'_>, lines: &mut Lines
         let keys = ["class", "text", "template", "on_ambiguous"];
         let Some(fields) = reader.fields(&entry.value, &what, &keys) else { continue };
         let class = fields.need("class", &what, reader).and_then(|node| {
-            word_of(node, "class", MessageClass::parse, MessageClass::ALL.iter().map(|class| class.as_str()), reader)
+            let parse = |word: &str| MessageClass::OF_MESSAGES.iter().copied().find(|class| class.as_str() == word);
+            word_of(node, "class", parse, MessageClass::OF_MESSAGES.iter().map(|class| class.as_str()), reader)
         });
         let text = fields.need("text", &what, reader);
         let text_line = text.map_or(entry.line, |node| node.line);

@@ -59,6 +59,7 @@ impl<'f> World<'f> {
             last_channel: None,
             vars: std::collections::BTreeMap::new(),
             cycles: 0,
+            ping_pong: Default::default(),
         };
         let (identities, conversations, tasks) = (Vec::new(), Vec::new(), Vec::new());
         let (sends, undecided, facts) = (Vec::new(), Vec::new(), Vec::new());
@@ -66,7 +67,16 @@ impl<'f> World<'f> {
             flow,
             setup: Setup { default_channel: INVENTED.into() },
             now: start,
-            view: ContactView { contact, identities, conversations, tasks, sends, undecided, facts },
+            view: ContactView {
+                contact,
+                identities,
+                conversations,
+                tasks,
+                sends,
+                undecided,
+                facts,
+                echoes: Vec::new(),
+            },
             claimed: BTreeSet::new(),
             emitted: BTreeSet::new(),
             finished: Vec::new(),
@@ -91,6 +101,7 @@ impl<'f> World<'f> {
             until: step.until.map(|until| start + until),
             conversation: None,
             to: step.to.clone(),
+            with: None,
             reason: None,
         });
         let data = EventData {

@@ -12,8 +12,7 @@ use crate::flow::{Cadence, Flow};
 use crate::state::{ContactView, Conversation};
 use crate::task::{MessageClass, Task};
 
-/// The rank from which an order counts as paid.
-const PAID: u8 = 30;
+const PAID: u8 = EventKind::PAID_RANK;
 
 /// A task with what belongs to it.
 pub(super) struct Known<'a> {
@@ -86,8 +85,8 @@ impl<'a> Known<'a> {
     /// not cancelled.
     pub(super) fn is_cancelled(&self) -> bool {
         let undecided = self.view.undecided.iter().any(|event| {
-            let is_own_charge = !is_end_of_one_charge(event.kind)
-                || event.data.order.as_ref().is_none_or(|order| self.is_armed_by(order));
+            let is_own_charge =
+                !event.kind.ends_one_charge() || event.data.order.as_ref().is_none_or(|order| self.is_armed_by(order));
             self.cancels(event.kind) && is_own_charge && self.concerns(event)
         });
         let Some(order) = self.task.reference.order.as_ref().filter(|order| self.is_armed_by(order)) else {
@@ -96,7 +95,7 @@ impl<'a> Known<'a> {
         let facts = || self.view.facts.iter().filter(|fact| fact.order == *order);
         let is_higher = facts().any(|fact| fact.kind.payment_rank().is_some_and(|rank| rank >= PAID));
         let recorded = facts()
-            .any(|fact| is_end_of_one_charge(fact.kind) && self.cancels(fact.kind) && self.is_news(fact.occurred_at));
+            .any(|fact| fact.kind.ends_one_charge() && self.cancels(fact.kind) && self.is_news(fact.occurred_at));
         undecided || (recorded && !is_higher)
     }
 
@@ -172,12 +171,4 @@ impl<'a> Known<'a> {
             _ => self.task.reference.order.as_ref() == Some(order),
         }
     }
-}
-
-/// Kinds that end one charge and say nothing about the sale.
-fn is_end_of_one_charge(kind: EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::PaymentCancelled | EventKind::PaymentExpired | EventKind::PixExpired | EventKind::PaymentOverdue
-    )
 }

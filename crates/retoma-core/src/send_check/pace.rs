@@ -77,7 +77,8 @@ pub(super) fn is_capped(known: &Known<'_>, now: Timestamp) -> bool {
 /// Whether too many automatic messages went out since the contact's last word.
 pub(super) fn is_unanswered(known: &Known<'_>) -> bool {
     let last = last_word(known.view);
-    let unanswered = known.view.sends.iter().filter(|send| last.is_none_or(|last| send.at > last)).count();
+    let to_contact = known.view.sends.iter().filter(|send| send.class != MessageClass::Internal);
+    let unanswered = to_contact.filter(|send| last.is_none_or(|last| send.at > last)).count();
     unanswered >= known.flow.limits.unanswered_automatic as usize
 }
 

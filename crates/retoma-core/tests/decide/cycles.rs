@@ -76,7 +76,6 @@ fn a_fact_without_an_answer_opens_no_cycle() {
         (EventKind::SubscriptionLate, "no_transition"),
         (EventKind::MessageStatus, "not_for_flow"),
         (EventKind::ChannelConnected, "not_for_flow"),
-        (EventKind::MessageHuman, "not_for_flow"),
         (EventKind::Unknown, "not_for_flow"),
     ] {
         let mut case = Case::vendas();

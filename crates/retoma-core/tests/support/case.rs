@@ -50,6 +50,7 @@ pub(crate) fn contact() -> Contact {
         last_channel: None,
         vars: std::collections::BTreeMap::new(),
         cycles: 0,
+        ping_pong: Default::default(),
     }
 }
 
@@ -62,7 +63,16 @@ impl Case {
     pub(crate) fn of(flow: Flow) -> Self {
         let (identities, conversations, tasks) = (Vec::new(), Vec::new(), Vec::new());
         let (sends, undecided, facts) = (Vec::new(), Vec::new(), Vec::new());
-        let view = ContactView { contact: contact(), identities, conversations, tasks, sends, undecided, facts };
+        let view = ContactView {
+            contact: contact(),
+            identities,
+            conversations,
+            tasks,
+            sends,
+            undecided,
+            facts,
+            echoes: Vec::new(),
+        };
         let now = "2026-12-02T15:00:00Z".parse().expect("an instant");
         Self { flow, view, now, log: Vec::new(), claimed: Vec::new(), events: 0 }
     }

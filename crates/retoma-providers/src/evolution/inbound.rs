@@ -1,7 +1,8 @@
 //! Evolution's webhooks to parts.
 //!
-//! Only a person's own message in a one-to-one chat is a `message.received` that is decided. Echoes, groups, status posts,
-//! reactions, edits, deletions, receipts and history are recorded with their reason and start nothing (C10).
+//! Only a person's own message in a one-to-one chat is a `message.received` that is decided. A message from our own number is
+//! a `message.human`: whether it is one of ours or somebody who answers by hand is for the decision to say (C8). Groups,
+//! status posts, reactions, edits, deletions, receipts and history are recorded with their reason and start nothing (C10).
 //!
 //! The delivery key is (instance, event, message id): not the chat, since one message may come once with a LID and once with
 //! a phone; not `date_time`, which is local time and changes with every repetition.
@@ -175,8 +176,6 @@ impl<'a> Envelope<'a> {
         let content = message::content(item);
         message::describe(&mut part, &content);
         let reason = match content {
-            // Own first: whatever we wrote ourselves is nobody's message to us.
-            _ if own => Some("own_message"),
             Content::Nothing { reason } => Some(reason),
             _ if part.identities.is_empty() => Some("unknown_chat"),
             _ if self.is_history(part.occurred_at) => Some("history"),

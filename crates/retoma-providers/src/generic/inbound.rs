@@ -71,7 +71,7 @@ fn kind_of(mapping: &Mapping, word: &str) -> EventKind {
 /// Whether a source may say this. Operators act through their own commands, with a name in the audit log, and the clock is
 /// ours.
 pub(super) fn may_come_from_outside(kind: EventKind) -> bool {
-    !kind.as_str().starts_with("operator.") && !kind.as_str().starts_with("clock.")
+    !kind.is_internal()
 }
 
 /// The part under its id, or what the source says about events without one (A4).

@@ -30,7 +30,8 @@ pub(crate) async fn run<S: Store>(
     operator: Operator,
 ) -> Answer {
     contact_ref::view(state, contact).await?;
-    let detail = json!({ "until": views::time(operator.until), "to": operator.to, "reason": operator.reason });
+    let detail = json!({ "until": views::time(operator.until), "to": operator.to,
+        "with": operator.with.map(|with| with.to_string()), "reason": operator.reason });
     let event = submit(state, caller, contact, kind, operator).await?;
     audit(state, caller, kind.as_str(), &contact.to_string(), detail).await?;
     let row = state.engine.decided(&caller.tenant, event, WAIT).await?;

@@ -116,6 +116,46 @@ pub(crate) async fn move_to<S: Store>(
     command::run(&state, &caller, contact, EventKind::OperatorMove, operator).await
 }
 
+/// `POST /v1/contacts/{id}/link {with: {id}|{phone}|{email}, reason?}`: the two are one person. The newer contact gives way, so
+/// that whoever links them, and in which order, the same one stays.
+pub(crate) async fn link<S: Store>(
+    State(state): State<AppState<S>>,
+    Writer(caller): Writer,
+    Path(id): Path<String>,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let one = view(&state, id_of(&id)?).await?.contact.id;
+    let fields = Fields::of(&body)?;
+    let wrong = || fields.wrong("with", "{id}, {phone} or {email} of the other contact, and is missing");
+    let with = fields.object("with")?.ok_or_else(wrong)?;
+    let named = ContactRef::of(&with)?.ok_or_else(wrong)?;
+    with.finish()?;
+    let other = named.find(&state).await?.into_iter().find(|other| *other != one);
+    let Some(other) = other else {
+        let same = named.find(&state).await?.contains(&one);
+        return Err(if same {
+            Problem::invalid("with is this very contact")
+        } else {
+            Problem::not_found("contact to link with")
+        });
+    };
+    let (stays, goes) = (one.min(other), one.max(other));
+    let operator = Operator { with: Some(stays), ..asked_by(&caller.actor, &fields)? };
+    fields.finish()?;
+    command::run(&state, &caller, goes, EventKind::OperatorLink, operator).await
+}
+
+/// `POST /v1/contacts/{id}/erase {reason?}`: what says who this was, and what was said, is removed for good (H2).
+pub(crate) async fn erase<S: Store>(
+    State(state): State<AppState<S>>,
+    Writer(caller): Writer,
+    Path(id): Path<String>,
+    JsonBody(body): JsonBody,
+) -> Answer {
+    let operator = only_reason(&caller.actor, &body)?;
+    command::run(&state, &caller, id_of(&id)?, EventKind::OperatorErase, operator).await
+}
+
 fn only_reason(actor: &str, body: &Value) -> Result<Operator, Problem> {
     let fields = Fields::of(body)?;
     let operator = asked_by(actor, &fields)?;
@@ -125,5 +165,5 @@ fn only_reason(actor: &str, body: &Value) -> Result<Operator, Problem> {
 
 fn asked_by(actor: &str, fields: &Fields<'_>) -> Result<Operator, Problem> {
     let reason = fields.text("reason")?.map(str::to_owned);
-    Ok(Operator { actor: actor.to_owned(), until: None, conversation: None, to: None, reason })
+    Ok(Operator { actor: actor.to_owned(), until: None, conversation: None, to: None, with: None, reason })
 }

@@ -82,7 +82,7 @@ impl Wish {
         let class = match fields.text("class")? {
             None => None,
             Some(word) => {
-                let class = MessageClass::parse(word);
+                let class = MessageClass::OF_MESSAGES.iter().copied().find(|class| class.as_str() == word);
                 Some(class.ok_or_else(|| fields.wrong("class", "reminder, reply, receipt or optout_ack"))?)
             }
         };

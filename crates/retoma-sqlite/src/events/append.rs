@@ -48,7 +48,7 @@ impl Database {
         Ok(self.append(batch)?)
     }
 
-    fn append(&self, batch: &[Intake]) -> Result<Vec<Vec<Appended>>> {
+    pub(crate) fn append(&self, batch: &[Intake]) -> Result<Vec<Vec<Appended>>> {
         let first_seq = self.last_event()? + 1;
         let mut parts: Vec<Part<'_>> = batch
             .iter()
@@ -196,7 +196,7 @@ impl<'a> Appender<'a> {
         let received = event.entry == Entry::Received;
         // An ignored event tells us nothing about a person that we would act on; it only shows up with whoever is known.
         let contact = match &event.subject {
-            Subject::Contact(contact) => Some(*contact),
+            Subject::Contact(contact) => Some(self.database.standing(*contact)?),
             Subject::Person { identities, .. } if identities.is_empty() => None,
             Subject::Person { identities, .. } if matches!(event.entry, Entry::Ignored(_)) => {
                 self.database.known_contact(&event.tenant, identities)?

@@ -50,6 +50,14 @@ impl Database {
             Some(contact) => contact,
             None => self.create_contact(tenant, candidate, identities, now)?,
         };
+        // An identity that is new to us may be one that was forgotten and wants silence (C12).
+        if holders.iter().any(Option::is_none)
+            && let Some(since) = self.silenced_since(tenant, identities)?
+        {
+            self.connection
+                .prepare_cached("UPDATE contact SET opted_out_at = coalesce(opted_out_at, ?2) WHERE id = ?1")?
+                .execute(params![&contact.as_bytes()[..], ms(since)])?;
+        }
         for (identity, holder) in identities.iter().zip(&holders) {
             match holder {
                 None => self.attach(tenant, contact, identity)?,

@@ -20,6 +20,21 @@ pub(super) struct Child {
     pub(super) contact: ContactId,
     pub(super) key: Key16,
     pub(super) id: EventId,
+    /// How well the contact fits the payment.
+    fit: Fit,
+    /// Whether what was paid is delivered here.
+    delivers: bool,
+}
+
+/// How well a contact fits a payment; the better one is the greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+struct Fit {
+    /// It can be written to.
+    has_address: bool,
+    /// A cycle of it is about that very order.
+    same_order: bool,
+    /// A cycle of it is about that order or offer.
+    waits: bool,
 }
 
 /// What a payment says, wherever it comes from: an intake, or a person's release of a held event.
@@ -80,12 +95,33 @@ impl Database {
         others.dedup();
         let mut children = Vec::new();
         for contact in others.into_iter().filter(|other| Some(*other) != told.decided_by) {
-            if self.waits_for(contact, told.data)? {
+            let fit = self.fit_of(contact, told.data)?;
+            if fit.waits {
                 let key = digest16("child", &[told.delivery_key, contact.as_bytes()]);
-                children.push(Child { contact, key, id: child_id(told.id, key) });
+                children.push(Child { contact, key, id: child_id(told.id, key), fit, delivers: false });
             }
         }
+        self.choose_who_gets_it(told, &mut children)?;
         Ok(children)
+    }
+
+    /// What was paid is delivered once, to the best match (C11): whoever talks about this order, else about this offer, and
+    /// can be written to; among equals the contact that the payment itself names, then the one that is known longest.
+    fn choose_who_gets_it(&self, told: &Told<'_>, children: &mut [Child]) -> Result<()> {
+        if children.is_empty() {
+            return Ok(());
+        }
+        let own = told.decided_by.map(|own| self.fit_of(own, told.data)).transpose()?.unwrap_or_default();
+        let best = children.iter_mut().rev().max_by_key(|child| child.fit);
+        let Some(best) = best.filter(|best| best.fit > own) else { return Ok(()) };
+        best.delivers = true;
+        // The payment's own contact keeps everything of it but the delivery.
+        self.connection
+            .prepare_cached(
+                "UPDATE event SET data = json_set(data, '$.delivered_elsewhere', json('true')) WHERE id = ?1",
+            )?
+            .execute([&told.id.as_bytes()[..]])?;
+        Ok(())
     }
 
     /// A child is its parent's row under another id, key and contact; it enters that contact's inbox. `false` if it was
@@ -100,7 +136,7 @@ impl Database {
                 "INSERT INTO event (seq, id, tenant, bucket, source, kind, key, delivery_key, contact, raw, occurred_at,
                     received_at, urgent, data, status)
                  SELECT ?2, ?3, tenant, ?4, source, kind, key || '#' || ?5, ?6, ?7, raw, occurred_at, received_at, urgent,
-                    data, 'received' FROM event WHERE seq = ?1 RETURNING raw",
+                    json_patch(data, ?8), 'received' FROM event WHERE seq = ?1 RETURNING raw",
             )?
             .query_row(
                 params![
@@ -110,7 +146,9 @@ impl Database {
                     BucketNo::of_contact(told.tenant, child.contact).0,
                     child.contact.to_string(),
                     &child.key.0[..],
-                    &child.contact.as_bytes()[..]
+                    &child.contact.as_bytes()[..],
+                    // A null removes the mark that the parent may carry.
+                    if child.delivers { r#"{"delivered_elsewhere":null}"# } else { r#"{"delivered_elsewhere":true}"# },
                 ],
                 |row| row.get(0),
             )?;
@@ -127,19 +165,24 @@ impl Database {
         Ok(true)
     }
 
-    fn waits_for(&self, contact: ContactId, data: &EventData) -> Result<bool> {
+    fn fit_of(&self, contact: ContactId, data: &EventData) -> Result<Fit> {
         let mut open =
             self.connection.prepare_cached("SELECT body FROM conversation WHERE contact = ?1 AND closed = 0")?;
         let mut rows = open.query([&contact.as_bytes()[..]])?;
+        let mut fit = Fit::default();
         while let Some(row) = rows.next()? {
             let conversation: Conversation = json_at(row, 0)?;
             let same_offer = data.offer.is_some() && conversation.offer == data.offer;
             let same_order = data.order.is_some() && conversation.order == data.order;
-            if same_offer || same_order {
-                return Ok(true);
-            }
+            fit.same_order |= same_order;
+            fit.waits |= same_offer || same_order;
         }
-        Ok(false)
+        // A phone, a LID or a business-scoped id.
+        fit.has_address = self
+            .connection
+            .prepare_cached("SELECT 1 FROM identity WHERE contact = ?1 AND kind <= 2")?
+            .exists([&contact.as_bytes()[..]])?;
+        Ok(fit)
     }
 }
 

@@ -60,6 +60,10 @@ impl Database {
     /// Whether something came in since the check that may take the reason away: a decision (it moves the version), an
     /// event that waits to be decided, or money that arrived under any contact's name.
     fn must_look_again(&self, start: &Start, at: &TaskAt) -> Result<bool> {
+        // Two contacts became one since the check.
+        if at.task.contact != start.contact {
+            return Ok(true);
+        }
         if self.contact_version(&start.tenant, at.task.contact)? != Some(start.contact_version) {
             return Ok(true);
         }

@@ -174,6 +174,7 @@ fn first_of(rows: &Rows, sale: Sale, ids: &NewId, now: Timestamp) -> anyhow::Res
         last_channel: None,
         vars: std::collections::BTreeMap::new(),
         cycles: 0,
+        ping_pong: Default::default(),
     };
     let view = ContactView {
         contact,
@@ -183,6 +184,7 @@ fn first_of(rows: &Rows, sale: Sale, ids: &NewId, now: Timestamp) -> anyhow::Res
         sends: Vec::new(),
         undecided: vec![event.clone()],
         facts: Vec::new(),
+        echoes: Vec::new(),
     };
     Ok((view, event))
 }

@@ -38,6 +38,17 @@ pub(crate) async fn run(session: &Session, command: Contact) -> anyhow::Result<u
         }
         Contact::Resume(who) => order(session, &who.who, "/resume", &json!({ "reason": who.reason })).await?,
         Contact::Optout(who) => order(session, &who.who, "/optout", &json!({ "reason": who.reason })).await?,
+        Contact::Link { who, with, reason } => {
+            let with = contact_id(&session.client, &with).await?;
+            order(session, &who.who, "/link", &json!({ "with": { "id": with }, "reason": reason })).await?;
+        }
+        Contact::Erase { who, yes, reason } => {
+            if !yes {
+                return Err(usage("this cannot be undone: say --yes (and keep `contact export` if you need it)"));
+            }
+            order(session, &who.who, "/erase", &json!({ "reason": reason })).await?;
+        }
+        Contact::Export(who) => export(session, &who.who).await?,
         Contact::Move { who, conversation, to, reason } => {
             let conversation = match conversation {
                 Some(id) => id,
@@ -48,6 +59,17 @@ pub(crate) async fn run(session: &Session, command: Contact) -> anyhow::Result<u
         }
     }
     Ok(DONE)
+}
+
+/// Everything at once: who it is, its story, its messages.
+async fn export(session: &Session, who: &str) -> anyhow::Result<()> {
+    let id = contact_id(&session.client, who).await?;
+    let id = encoded(&id);
+    let contact = session.client.get(&format!("/v1/contacts/{id}")).await?;
+    let timeline = session.client.get(&format!("/v1/contacts/{id}/timeline")).await?;
+    let tasks = session.client.get(&format!("/v1/tasks?contact={id}&limit=500")).await?;
+    output::json(&json!({ "contact": contact, "timeline": timeline["items"], "tasks": tasks["items"] }));
+    Ok(())
 }
 
 /// An instant, or the next time that the operator's clock shows this hour.

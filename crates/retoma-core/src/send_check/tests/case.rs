@@ -78,6 +78,7 @@ impl Case {
                 last_channel: None,
                 vars: BTreeMap::new(),
                 cycles: 1,
+                ping_pong: Default::default(),
             },
             identities: vec![Identity::from_jid("5541999990001@s.whatsapp.net").unwrap()],
             conversations: vec![conversation],
@@ -85,6 +86,7 @@ impl Case {
             sends: Vec::new(),
             undecided: Vec::new(),
             facts: vec![fact(EventKind::PixCreated, "HP1", now - 15 * MINUTE)],
+            echoes: Vec::new(),
         };
         Self { now, task: tasks[0].clone(), view, flow, channel_stopped: false, missing: None, perished: false }
     }
@@ -238,6 +240,6 @@ pub(super) fn about(transaction: Option<&str>, offer: Option<&str>) -> EventData
 }
 
 pub(super) fn commanded(until: Option<Timestamp>) -> EventData {
-    let operator = Operator { actor: "ana".into(), until, conversation: None, to: None, reason: None };
+    let operator = Operator { actor: "ana".into(), until, conversation: None, to: None, with: None, reason: None };
     EventData { operator: Some(operator), ..EventData::default() }
 }
