@@ -45,6 +45,9 @@ pub fn whole_ms(at: Timestamp) -> Timestamp {
 
 /// A cadence just armed: every touch at its time after the anchor, none handed over.
 ///
+/// A touch that counts back from a value (D10) falls due that long before it; its jitter only makes it earlier. Without the
+/// value it is not promised: `None`.
+///
 /// With `at_once`, the action of the arming row stands for the first touch: it is due, and handed over, then (C1).
 pub fn arm(
     name: &str,
@@ -52,17 +55,20 @@ pub fn arm(
     key: String,
     anchor: Timestamp,
     at_once: Option<Timestamp>,
+    value: impl Fn(&str) -> Option<Timestamp>,
 ) -> RunningCadence {
     let anchor = whole_ms(anchor);
-    let touches = cadence.touches.iter().enumerate().map(|(position, touch)| {
+    let touches = cadence.touches.iter().enumerate().filter_map(|(position, touch)| {
         let task = touch_id(&key, &touch.id);
-        match at_once.filter(|_| position == 0) {
-            Some(now) => RunningTouch { task, due_at: whole_ms(now), handed: true },
-            None => {
-                let due_at = whole_ms(anchor + touch.at + jitter(task.as_str(), touch.jitter));
-                RunningTouch { task, due_at, handed: false }
-            }
+        if let Some(now) = at_once.filter(|_| position == 0) {
+            return Some(RunningTouch { task, due_at: whole_ms(now), handed: true });
         }
+        let jitter = jitter(task.as_str(), touch.jitter);
+        let due_at = match &touch.before {
+            Some(name) => value(name)? - touch.at - jitter,
+            None => anchor + touch.at + jitter,
+        };
+        Some(RunningTouch { task, due_at: whole_ms(due_at), handed: false })
     });
     RunningCadence { name: name.to_owned(), touches: touches.collect(), key, anchor }
 }
@@ -104,7 +110,7 @@ mod tests {
 
     fn touch(id: &str, at_minutes: u32) -> Touch {
         let (at, jitter, max_late) = (MINUTE * at_minutes, 2 * MINUTE, 40 * MINUTE);
-        Touch { id: id.to_owned(), at, jitter, max_late, send: "lembrete_pix".to_owned() }
+        Touch { id: id.to_owned(), at, before: None, jitter, max_late, send: "lembrete_pix".to_owned() }
     }
 
     fn pix() -> Cadence {
@@ -116,6 +122,7 @@ mod tests {
             grace: Duration::from_secs(86_400),
             wait_after_inbound: 45 * MINUTE,
             min_gap: 120 * MINUTE,
+            revalidate: None,
             touches: vec![touch("t15", 15), touch("t4h", 240)],
         }
     }
@@ -138,15 +145,17 @@ mod tests {
 
     #[test]
     fn touches_count_from_the_anchor_with_a_jitter_that_never_changes() {
-        let armed = arm("pix_pendente", &pix(), "hotmart:pix:HP1".to_owned(), noon(), None);
-        assert_eq!(armed, arm("pix_pendente", &pix(), "hotmart:pix:HP1".to_owned(), noon(), None));
+        let armed = arm("pix_pendente", &pix(), "hotmart:pix:HP1".to_owned(), noon(), None, |_| None);
+        assert_eq!(armed, arm("pix_pendente", &pix(), "hotmart:pix:HP1".to_owned(), noon(), None, |_| None));
         for (touch, minutes) in armed.touches.iter().zip([15, 240]) {
             let earliest = noon() + MINUTE * minutes;
             assert!(touch.due_at >= earliest && touch.due_at <= earliest + 2 * MINUTE, "{touch:?}");
             assert!(!touch.handed);
         }
         // 300 leads of one campaign do not leave in one second (D5).
-        let due = |n: u32| arm("pix_pendente", &pix(), format!("hotmart:pix:HP{n}"), noon(), None).touches[0].due_at;
+        let due = |n: u32| {
+            arm("pix_pendente", &pix(), format!("hotmart:pix:HP{n}"), noon(), None, |_| None).touches[0].due_at
+        };
         let distinct: std::collections::BTreeSet<_> = (0..300).map(|n| due(n).as_second()).collect();
         assert!(distinct.len() > 80, "{}", distinct.len());
     }
@@ -154,15 +163,28 @@ mod tests {
     #[test]
     fn a_send_at_once_takes_the_place_of_the_first_touch() {
         let now = noon() + MINUTE;
-        let armed = arm("pix_pendente", &pix(), "k".to_owned(), noon(), Some(now));
+        let armed = arm("pix_pendente", &pix(), "k".to_owned(), noon(), Some(now), |_| None);
         assert_eq!((armed.touches[0].due_at, armed.touches[0].handed), (now, true));
         assert!(!armed.touches[1].handed);
         assert_eq!(next_due(&armed), Some(armed.touches[1].due_at));
     }
 
+    // D10
+    #[test]
+    fn a_touch_may_count_back_from_an_expiry() {
+        let mut cadence = pix();
+        cadence.touches[1].before = Some("pix.expires_at".to_owned());
+        let expires = noon() + 600 * MINUTE;
+        let armed = arm("pix_pendente", &cadence, "k".to_owned(), noon(), None, |_| Some(expires));
+        let due = armed.touches[1].due_at;
+        assert!(due <= expires - 240 * MINUTE && due >= expires - 242 * MINUTE, "{due}");
+        let unknown = arm("pix_pendente", &cadence, "k".to_owned(), noon(), None, |_| None);
+        assert_eq!(unknown.touches.len(), 1, "what counts back from nothing is not promised");
+    }
+
     #[test]
     fn what_fell_due_is_taken_once_earliest_first() {
-        let mut armed = arm("pix_pendente", &pix(), "k".to_owned(), noon(), None);
+        let mut armed = arm("pix_pendente", &pix(), "k".to_owned(), noon(), None, |_| None);
         assert_eq!(take_due(&mut armed, noon()), []);
         assert_eq!(take_due(&mut armed, noon() + 300 * MINUTE).len(), 2);
         assert_eq!(take_due(&mut armed, noon() + 300 * MINUTE), []);

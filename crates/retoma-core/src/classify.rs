@@ -10,6 +10,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 pub mod fold;
+mod hint;
 
 /// How the patterns of a rule are laid over a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

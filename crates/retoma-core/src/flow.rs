@@ -206,8 +206,23 @@ pub struct Cadence {
     pub wait_after_inbound: Duration,
     /// The least time between two reminders.
     pub min_gap: Duration,
+    /// Whom to ask whether it was paid before a touch leaves (D4's optional HTTP guard).
+    pub revalidate: Option<Revalidate>,
     /// Touches, in order of time.
     pub touches: Vec<Touch>,
+}
+
+/// The HTTP guard of a cadence (D4): a signed question to a channel, answered `{"paid": true}` or `{"paid": false}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revalidate {
+    /// The `http` channel that is asked.
+    pub ask: String,
+    /// How long an answer holds.
+    pub max_age: Duration,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// When it is asked again after no answer, which never means "send".
+    pub retry_in: Duration,
 }
 
 /// One touch.
@@ -215,8 +230,11 @@ pub struct Cadence {
 pub struct Touch {
     /// Its id within the cadence (`t15`).
     pub id: String,
-    /// How long after the anchor.
+    /// How long after the anchor; how long before it where `before` names one.
     pub at: Duration,
+    /// The value that it counts back from (`pix.expires_at`), an instant in RFC 3339 (D10). `None`: it counts from what armed
+    /// the cadence.
+    pub before: Option<String>,
     /// Up to how much is added, drawn once from the task id.
     pub jitter: Duration,
     /// How late it may leave.

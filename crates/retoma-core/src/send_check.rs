@@ -107,10 +107,23 @@ pub struct CheckInput<'a> {
     pub flow: &'a Flow,
     /// Whether its channel is stopped, or there is none of that name.
     pub channel_stopped: bool,
+    /// What the HTTP guard of its cadence said of it, where one was asked and the answer still holds.
+    pub guard: Option<Guard>,
     /// What composing found missing: a template value, a message, an address to write to.
     pub missing: Option<String>,
     /// Whether what is missing was there once, and perished (D10).
     pub perished: bool,
+}
+
+/// What the HTTP guard says (D4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Guard {
+    /// Not paid, as far as it knows.
+    Unpaid,
+    /// Paid.
+    Paid,
+    /// It did not answer, or not in words that we know.
+    Unknown,
 }
 
 /// A stopped channel is looked at again after this time.
@@ -172,8 +185,16 @@ pub fn check(input: &CheckInput<'_>, now: Timestamp) -> Verdict {
         if task.max_late.is_some_and(|late| task.scheduled_for + late < now) {
             return Verdict::Avoid(Reason::TooLate);
         }
-        // Here stands D4's optional HTTP guard, with `guard_paid` and `guard_unknown`: after everything that is known for
-        // nothing, before everything that only asks for patience. Its answer will come in with the input.
+        // The HTTP guard: after everything that is known for nothing, before everything that only asks for patience. One that
+        // was not asked yet is asked while the task waits; no answer never means "send".
+        if let Some(revalidate) = known.cadence.and_then(|cadence| cadence.revalidate.as_ref()) {
+            match input.guard {
+                Some(Guard::Unpaid) => {}
+                Some(Guard::Paid) => return Verdict::Avoid(Reason::GuardPaid),
+                Some(Guard::Unknown) => return Verdict::Defer(Reason::GuardUnknown, now + revalidate.retry_in),
+                None => return Verdict::Defer(Reason::GuardUnknown, now + revalidate.timeout),
+            }
+        }
         let zone = calendar::zone_of_contact(view, flow);
         if !flow.calendar.allows(now, &zone) {
             let opening = flow.calendar.deferred_to(now, &zone, task.id.as_str());

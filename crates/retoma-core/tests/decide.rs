@@ -6,6 +6,8 @@ mod case;
 mod clock;
 #[path = "decide/cycles.rs"]
 mod cycles;
+#[path = "decide/merges.rs"]
+mod merges;
 #[path = "decide/messages.rs"]
 mod messages;
 #[path = "decide/money.rs"]
@@ -18,6 +20,8 @@ mod promises;
 mod shapes;
 #[path = "decide/silence.rs"]
 mod silence;
+#[path = "decide/takeover.rs"]
+mod takeover;
 
 use case::{Case, HOUR, MINUTE, order};
 use retoma_core::cadence;

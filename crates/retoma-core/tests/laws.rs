@@ -291,6 +291,85 @@ proptest! {
             prop_assert!(["PAGO", "PERDIDO"].contains(&cycle.state.as_str()), "{:?} {:#?}", cycle, case.log);
         }
     }
+
+    /// FC-37, C1: once one of them is the approval, any order and any repetition of what is said of one transaction ends in
+    /// PAGO, with one delivery promised and nothing that reminds.
+    #[test]
+    fn any_order_of_the_facts_of_a_paid_order_ends_alike(
+        facts in prop::sample::subsequence(&FACTS_OF_ONE_ORDER[..], 0..FACTS_OF_ONE_ORDER.len()).prop_shuffle(),
+        place in any::<prop::sample::Index>(),
+        again in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let mut facts = facts;
+        facts.insert(place.index(facts.len() + 1), EventKind::PaymentApproved);
+        for index in again {
+            facts.push(facts[index.index(facts.len())]);
+        }
+        let case = told(&facts);
+        prop_assert_eq!(case.view.conversations.len(), 1, "{:?}", facts);
+        prop_assert_eq!((case.state(), &case.cycle().paid_orders), ("PAGO", &vec![case::order("HP1")]), "{:?}", facts);
+        prop_assert_eq!(waiting_reminders(&case.view).count(), 0, "{:?}", facts);
+        let deliveries = case.claimed.iter().filter(|id| id.as_str() == "hotmart:entregar_acesso:HP1");
+        prop_assert_eq!(deliveries.count(), 1, "{:?}", facts);
+    }
+
+    /// Without a payment the highest fact says where the sale stands, in whatever order it was told.
+    #[test]
+    fn any_order_of_unpaid_facts_ends_in_the_state_of_the_highest(
+        facts in prop::collection::vec(prop::sample::select(UNPAID.as_slice()), 1..6),
+    ) {
+        let highest = facts.iter().copied().max_by_key(|kind| kind.payment_rank()).expect("there is one");
+        let expected = if highest == EventKind::PixCreated { "AGUARDANDO_PIX" } else { "RECUPERANDO" };
+        let case = told(&facts);
+        prop_assert_eq!((case.view.conversations.len(), case.state()), (1, expected), "{:?}", facts);
+    }
+
+    /// C12, C1: nothing new is promised to whoever opted out, nor in a paid cycle, but the confirmation, what was paid, and
+    /// answers in a paid cycle; the seller's own people may be told of anything.
+    #[test]
+    fn no_decision_promises_what_it_must_not(acts in prop::collection::vec(act(), 1..40)) {
+        live(&acts, |case, step| {
+            let promised = step.decision.new_tasks.iter().chain(&step.decision.adopted);
+            for task in promised.filter(|task| !task.class.outlives_the_sale()) {
+                prop_assert!(case.view.contact.opted_out_at.is_none(), "{task:?}");
+                let cycle = task.conversation.and_then(|id| case.view.conversation(id)).expect("its cycle is open");
+                let is_reminder = task.class == MessageClass::Reminder;
+                prop_assert!(!is_reminder || cycle.state != "PAGO", "{task:?}");
+                let order = task.reference.order.as_ref().filter(|_| is_reminder);
+                let is_paid = order.is_some_and(|order| cycle.paid_orders.contains(order));
+                prop_assert!(!is_paid, "{task:?}");
+            }
+            for id in &step.decision.handed {
+                prop_assert!(case.view.contact.opted_out_at.is_none(), "{id}");
+            }
+            Ok(())
+        })?;
+    }
+}
+
+/// What platforms say of one transaction; the cart has none.
+const FACTS_OF_ONE_ORDER: [EventKind; 9] = [
+    EventKind::CheckoutAbandoned,
+    EventKind::PixCreated,
+    EventKind::PaymentRefused,
+    EventKind::PaymentExpired,
+    EventKind::PaymentCancelled,
+    EventKind::OrderCompleted,
+    EventKind::PaymentPartiallyRefunded,
+    EventKind::PaymentRefunded,
+    EventKind::PaymentChargeback,
+];
+
+const UNPAID: [EventKind; 3] = [EventKind::CheckoutAbandoned, EventKind::PixCreated, EventKind::PaymentRefused];
+
+/// A contact of whom these facts were told, one after the other.
+fn told(facts: &[EventKind]) -> Case {
+    let mut case = Case::vendas();
+    for kind in facts {
+        let transaction = if *kind == EventKind::CheckoutAbandoned { "" } else { "HP1" };
+        case.wait(minutes(1)).fact(*kind, transaction, "curso");
+    }
+    case
 }
 
 /// A life's last state.

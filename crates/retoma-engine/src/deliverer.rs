@@ -28,6 +28,7 @@ use crate::shared::Shared;
 use crate::transport::{START_TOO_OLD, Transport};
 
 pub(crate) mod flights;
+pub(crate) mod guard;
 pub(crate) mod stopped;
 
 use flights::Flights;
@@ -60,6 +61,7 @@ struct Deliverer<S, T> {
     shared: Arc<Shared>,
     flights: Arc<Flights>,
     stopped: StoppedChannels,
+    guards: guard::Guards,
     owner: Owner,
     landed: mpsc::Sender<Landed>,
     sends: JoinSet<()>,
@@ -92,7 +94,8 @@ pub(crate) async fn run<S: Store, T: Transport>(
         Err(error) => return Exit::Fatal(error.to_string()),
     };
     let (stopped, sends) = (StoppedChannels::default(), JoinSet::new());
-    let mut deliverer = Deliverer { store, transport, shared, flights, stopped, owner, landed, sends };
+    let guards = guard::Guards::default();
+    let mut deliverer = Deliverer { store, transport, shared, flights, stopped, guards, owner, landed, sends };
     let mut stopping = deliverer.shared.signals.stopping();
     loop {
         if *stopping.borrow_and_update() {
@@ -212,7 +215,8 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             })
         });
         let no_address = request.as_ref().and_then(|made| made.as_ref().err()).map(ToString::to_string);
-        let input = CheckInput {
+        let mut input = CheckInput {
+            guard: None,
             task: &task,
             view,
             flow,
@@ -220,7 +224,13 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             missing: text.err().or(no_address),
             perished,
         };
-        match (check(&input, now), channel, request) {
+        let mut verdict = check(&input, now);
+        // Only a task that passed all that is known for nothing is worth a question (D4).
+        if matches!(verdict, Verdict::Defer(Reason::GuardUnknown, _)) {
+            input.guard = self.guards.ask(&self.shared, &self.transport, (flow, view, &task), now);
+            verdict = check(&input, now);
+        }
+        match (verdict, channel, request) {
             (Verdict::Send, Some(channel), Some(Ok(request))) => {
                 let contact_version = view.contact.version;
                 Look::Start(Box::new(Ready { task, channel, request, contact_version }))

@@ -222,7 +222,7 @@ fn decide(view: &ContactView, now: Timestamp) -> DecisionCommit {
             transitions: vec![transition],
             close: Vec::new(),
             new_tasks,
-            handed: Vec::new(),
+            ..Decision::default()
         },
         now,
     }

@@ -28,7 +28,7 @@ macro_rules! migrations {
 const KNOWN: &[Migration] = migrations![
     1 "0001_tables",
     2 "0002_views",
-    4 "0004_people",
+    3 "0003_people",
 ];
 
 /// Brings the database to the newest schema; one transaction per step, so that a crash leaves a whole number of steps.

@@ -33,6 +33,7 @@ const MAY_WALK: &[&str] = &[
     "FROM lease_bucket",
     "UPDATE lease_bucket",
     "FROM schema_migration",
+    "ALTER TABLE contact ADD COLUMN",
     "FROM dead_letter",
     "FROM mine",
     "ORDER BY a.seq DESC LIMIT",

@@ -29,6 +29,7 @@ fn the_list_holds_every_case_of_the_suite() {
         include_str!("../../retoma-store/src/conformance/gate.rs"),
         include_str!("../../retoma-store/src/conformance/inbox.rs"),
         include_str!("../../retoma-store/src/conformance/leases.rs"),
+        include_str!("../../retoma-store/src/conformance/merges.rs"),
         include_str!("../../retoma-store/src/conformance/operators.rs"),
         include_str!("../../retoma-store/src/conformance/people.rs"),
         include_str!("../../retoma-store/src/conformance/starts.rs"),

@@ -27,6 +27,7 @@ pub mod events;
 pub mod gate;
 pub mod inbox;
 pub mod leases;
+pub mod merges;
 pub mod operators;
 pub mod people;
 pub mod starts;
@@ -77,6 +78,14 @@ macro_rules! conformance_cases {
             people::a_repeated_payment_spreads_no_further,
             people::one_candidate_given_to_two_people_makes_two_contacts,
             people::identities_of_two_tenants_are_apart,
+            people::what_was_paid_is_delivered_to_the_best_match,
+            people::an_echo_is_known_by_the_providers_id,
+            merges::a_contact_that_gives_way_takes_everything_along,
+            merges::what_names_the_one_that_gave_way_reaches_the_one_that_stays,
+            merges::only_what_the_merge_closed_is_taken_over_and_once,
+            merges::the_merge_blocks_every_start_until_it_is_decided,
+            merges::whoever_is_forgotten_leaves_no_data_behind,
+            merges::silence_outlives_forgetting,
             decisions::a_stale_decision_changes_nothing_and_its_neighbours_commit,
             decisions::an_event_is_decided_once,
             decisions::decisions_of_one_batch_build_on_each_other,

@@ -22,6 +22,8 @@ pub(super) struct Burst<'a> {
     pub(super) wish: Option<Wish>,
     /// The rule that the wish was read by.
     pub(super) wish_rule: Option<String>,
+    /// Whether a sentence of it may have meant silence, and did not clearly say so (FC-58).
+    flag: Option<&'static str>,
     /// Words proposed, the highest priority first.
     proposals: Vec<Proposal<'a>>,
     /// The flow's word for any message.
@@ -46,6 +48,7 @@ pub(super) fn read<'a>(flow: &'a Flow, messages: &'a [Event]) -> Burst<'a> {
         _ => None,
     };
     let (wish, wish_rule) = texts.iter().rev().find_map(wish_of).unzip();
+    let is_unclear = wish.is_none() && texts.iter().any(|text| classifier.hints_at_opt_out(text));
     let joined = (texts.len() > 1).then(|| texts.join("\n"));
     let mut proposals: Vec<Proposal<'a>> = texts
         .iter()
@@ -64,6 +67,7 @@ pub(super) fn read<'a>(flow: &'a Flow, messages: &'a [Event]) -> Burst<'a> {
         last: messages.last().expect("a burst holds a message"),
         wish,
         wish_rule: wish_rule.flatten(),
+        flag: is_unclear.then_some("maybe_opt_out"),
         proposals,
         any_message: flow.word_of(EventKind::MessageReceived).unwrap_or(EventKind::MessageReceived.as_str()),
     }
@@ -75,7 +79,8 @@ impl<'a> Burst<'a> {
     pub(super) fn ask(&self, flow: &'a Flow, state: &str) -> (Option<&'a Row>, Cause<'a>) {
         for proposal in &self.proposals {
             if let Some(row) = flow.row(state, proposal.word) {
-                let cause = Cause { rule: proposal.rule.clone(), ..Cause::word(self.last, proposal.word) };
+                let word = Cause::word(self.last, proposal.word);
+                let cause = Cause { rule: proposal.rule.clone(), flag: self.flag, ..word };
                 return (Some(row), cause);
             }
         }
@@ -87,6 +92,7 @@ impl<'a> Burst<'a> {
             },
             None => Cause::word(self.last, self.any_message),
         };
+        let cause = Cause { flag: self.flag, ..cause };
         (flow.row(state, self.any_message), cause)
     }
 

@@ -38,6 +38,8 @@ pub(super) struct Cause<'a> {
     pub(super) rule: Option<String>,
     /// A remark that goes into the log beside a row that was taken (an operator's words).
     pub(super) remark: Option<String>,
+    /// What a person should look at, in the log and nowhere else.
+    pub(super) flag: Option<&'static str>,
     /// The touch that this `timeout` hands over.
     pub(super) touch: Option<TaskId>,
 }
@@ -45,7 +47,7 @@ pub(super) struct Cause<'a> {
 impl<'a> Cause<'a> {
     /// A cause that is nothing but a word.
     pub(super) fn word(event: &'a Event, word: &str) -> Self {
-        Self { event, word: word.to_owned(), taken_as: None, rule: None, remark: None, touch: None }
+        Self { event, word: word.to_owned(), taken_as: None, rule: None, remark: None, flag: None, touch: None }
     }
 
     /// A platform's fact, under the flow's word for it or, where it has none, under its canonical type.
@@ -197,7 +199,7 @@ impl<'a> Draft<'a> {
             event: cause.word.clone(),
             taken_as: cause.taken_as.clone(),
             to: to.to_owned(),
-            reason,
+            reason: reason.or_else(|| cause.flag.map(str::to_owned)),
             actions,
             rule: cause.rule.clone(),
             event_id: cause.event.id,

@@ -12,14 +12,14 @@ use super::draft::Draft;
 const PAID: u8 = EventKind::PAID_RANK;
 
 /// Whether a higher fact of this order is known: by rank, since platforms deliver out of order and their times are often
-/// equal or missing. The end of a guarantee is no reason to withhold what was bought.
+/// equal or missing.
+///
+/// The first approval is never late (C1: "any state, first pagamento_aprovado"): whatever came of the money since, the sale
+/// was paid, and any order of the same facts ends in the same state. What it delivers is held to the check, which knows of
+/// a refund.
 pub(super) fn is_late(draft: &Draft<'_>, event: &Event) -> bool {
     let (Some(order), Some(rank)) = (&event.data.order, event.kind.payment_rank()) else { return false };
-    let recorded = draft.view.fact_of(order).map(|fact| fact.kind);
-    if rank == PAID && recorded == Some(EventKind::OrderCompleted) {
-        return false;
-    }
-    known_rank(draft, order).is_some_and(|known| known > rank)
+    event.kind != EventKind::PaymentApproved && known_rank(draft, order).is_some_and(|known| known > rank)
 }
 
 /// Whether something of the order is known that says it was paid, whatever came of the money later.

@@ -226,8 +226,13 @@ fn arm(
     end_touches(draft, conversation, Reason::Superseded, cause.touch.as_ref());
     // Touches count from what the platform says happened; a clock of theirs that runs ahead of ours moves nothing.
     let told = cause.event.kind.payment_rank().map(|_| cause.event.occurred_at.min(cause.event.received_at));
-    let armed = cadence::arm(name, cadence, key, told.unwrap_or(draft.now), lead.map(|_| draft.now));
-    for ((number, touch), running) in (1..).zip(&cadence.touches).zip(&armed.touches) {
+    let value = |name: &str| conversation.vars.get(name)?.parse::<Timestamp>().ok();
+    let armed = cadence::arm(name, cadence, key, told.unwrap_or(draft.now), lead.map(|_| draft.now), value);
+    for running in &armed.touches {
+        // By id, since a touch without its anchor was left out.
+        let declared = (1..).zip(&cadence.touches);
+        let mut of_running = declared.filter(|(_, touch)| cadence::touch_id(&armed.key, &touch.id) == running.task);
+        let (number, touch) = of_running.next().expect("a running touch is one of its cadence's");
         let message = lead.filter(|_| running.handed).unwrap_or(&touch.send);
         let promised = task(draft, conversation, running.task.clone(), message, cause);
         draft.decision.new_tasks.push(Task {

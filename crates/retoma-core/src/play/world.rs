@@ -18,7 +18,7 @@ use crate::ids::{BucketNo, ContactId, ConversationId, EventId, TaskId, Tenant};
 use crate::outcome::{AmbiguousRule, AttemptEnd, NextStep, Outcome, after_attempt};
 use crate::retry::RetryPolicy;
 use crate::scenario::Step;
-use crate::send_check::{CheckInput, Verdict, check};
+use crate::send_check::{CheckInput, Guard, Verdict, check};
 use crate::state::{Contact, ContactView, Conversation, PaymentFact, SendMark};
 use crate::task::{Task, TaskStatus};
 
@@ -252,7 +252,10 @@ impl<'f> World<'f> {
         let Composed { text, perished, .. } = compose(self.flow, &self.view, &task, self.now);
         let missing = text.clone().err();
         let (view, flow, channel_stopped) = (&self.view, self.flow, false);
-        let verdict = check(&CheckInput { task: &task, view, flow, channel_stopped, missing, perished }, self.now);
+        // In a story, who paid is told by its events.
+        let guard = Some(Guard::Unpaid);
+        let input = CheckInput { task: &task, view, flow, channel_stopped, guard, missing, perished };
+        let verdict = check(&input, self.now);
         match verdict {
             Verdict::Send => self.send(task, text.unwrap_or_default()),
             Verdict::Avoid(reason) => {

@@ -12,7 +12,7 @@ use case::{Case, HOUR, MINUTE, about, at, commanded, cycle, fact, id, order, tas
 
 /// What makes each step object, in the order of the check.
 type Change = fn(&mut Case);
-const STEPS: [(&str, Change); 18] = [
+const STEPS: [(&str, Change); 20] = [
     ("avoid opted_out", |case| case.view.contact.opted_out_at = Some(case.now)),
     ("avoid cycle_closed", |case| case.view.conversations.clear()),
     ("avoid paid", |case| case.fact(EventKind::PaymentApproved)),
@@ -21,6 +21,8 @@ const STEPS: [(&str, Change); 18] = [
     ("avoid superseded", |case| case.view.conversations.iter_mut().for_each(|cycle| cycle.state = "NEGOCIANDO".into())),
     ("avoid human_active", |case| case.view.contact.paused_until = Some(case.now + HOUR)),
     ("avoid too_late", |case| case.task.scheduled_for = case.now - 41 * MINUTE),
+    ("avoid guard_paid", |case| case.guarded(Some(Guard::Paid))),
+    ("defer guard_unknown", |case| case.guarded(Some(Guard::Unknown))),
     ("defer quiet_hours", |case| case.flow.calendar = closed_now()),
     ("defer just_wrote", |case| case.view.contact.last_inbound_at = Some(case.now - 10 * MINUTE)),
     ("defer min_gap", |case| case.sends(MessageClass::Reminder, &[10 * MINUTE])),
@@ -71,7 +73,7 @@ fn the_steps_follow_the_order_of_the_codes() {
     let code = |step: &str| step.split(' ').nth(1).and_then(Reason::parse);
     let codes: Vec<Reason> = STEPS.iter().filter_map(|(step, _)| code(step)).collect();
     assert!(codes.is_sorted());
-    let unused = [Reason::GuardPaid, Reason::GuardUnknown, Reason::WindowClosed, Reason::Unconfirmed];
+    let unused = [Reason::WindowClosed, Reason::Unconfirmed];
     let missing = Reason::ALL.iter().filter(|reason| !codes.contains(reason) && !unused.contains(reason));
     assert_eq!(missing.count(), 0);
 }
@@ -79,7 +81,7 @@ fn the_steps_follow_the_order_of_the_codes() {
 // D4: which class is held to which step. A letter for each step that objects, in the order of STEPS.
 #[test]
 fn a_class_is_held_to_its_own_steps() {
-    use MessageClass::{OptOutAck, Receipt, Reply};
+    use MessageClass::{Internal, OptOutAck, Receipt, Reply};
     let table = [
         // What a reply was promised for is known to be gone only by what happened since; the facts of STEPS are of now.
         (
@@ -88,6 +90,7 @@ fn a_class_is_held_to_its_own_steps() {
         ),
         (Receipt, "refunded cancelled missing_variable perished channel_stopped"),
         (OptOutAck, "missing_variable perished channel_stopped"),
+        (Internal, "missing_variable perished channel_stopped"),
     ];
     for (class, expected) in table {
         let objecting: Vec<String> = STEPS
@@ -98,6 +101,18 @@ fn a_class_is_held_to_its_own_steps() {
             .collect();
         assert_eq!(objecting.join(" "), expected, "{class}");
     }
+}
+
+// D4: a guard that was not asked yet is asked while the task waits; a cadence without one asks nobody.
+#[test]
+fn no_answer_of_the_guard_never_means_send() {
+    for (says, expected) in [(None, 3), (Some(Guard::Unknown), 300)] {
+        let case = Case::with(|case| case.guarded(says));
+        let until = case.now + Duration::from_secs(expected);
+        assert_eq!(case.check(), Verdict::Defer(Reason::GuardUnknown, until));
+    }
+    assert_eq!(Case::with(|case| case.guarded(Some(Guard::Unpaid))).says(), "send");
+    assert_eq!(Case::with(|case| case.guard = Some(Guard::Paid)).says(), "send");
 }
 
 // C12

@@ -141,7 +141,7 @@ fn a_refund_closes_touches_in_any_state_and_the_delivery_of_its_order() {
     assert_eq!(case.state(), "PAGO");
     // Its late copy of the approval delivers nothing.
     let late = case.fact(EventKind::PaymentApproved, "HP1", "curso");
-    assert_eq!((reason(&late), ids(&late).len()), (Some("late_fact"), 0));
+    assert_eq!((reason(&late), ids(&late).len()), (Some("repeated_fact"), 0));
 }
 
 /// FC-39: part of the money back is still a customer.

@@ -77,3 +77,14 @@ fn voltar_of_somebody_who_is_here_is_just_a_message() {
     case.burst(&["voltar", "sair"]);
     assert_eq!(case.state(), "OPT_OUT");
 }
+
+/// FC-58: a sentence that may have meant it is answered as usual, and flagged for a person.
+#[test]
+fn a_sentence_that_may_ask_for_silence_is_flagged() {
+    let mut case = Case::vendas();
+    let decision = case.say("não quero sair do grupo, obrigado");
+    assert_eq!((ids(&decision).len(), case.state()), (1, "ENGAJADO"));
+    assert_eq!(decision.transitions[0].reason.as_deref(), Some("maybe_opt_out"));
+    assert_eq!(case.cycle().previous.reason, None, "no customer is greeted with it");
+    assert_eq!(case.view.contact.opted_out_at, None);
+}

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use retoma_core::compose::{Composed, compose};
 use retoma_core::flow::Flow;
 use retoma_core::ids::ContactId;
-use retoma_core::send_check::{CheckInput, Reason, Verdict, check};
+use retoma_core::send_check::{CheckInput, Guard, Reason, Verdict, check};
 use retoma_core::state::ContactView;
 use retoma_core::task::{Task, TaskStatus};
 use retoma_store::{Page, Store, TaskFilter};
@@ -75,7 +75,9 @@ struct Stop {
 /// What the check would say at that time, if it is not "send".
 fn ask(view: &ContactView, task: &Task, flow: &Flow, channel_stopped: bool, at: Timestamp) -> Option<Stop> {
     let Composed { text, perished, .. } = compose(flow, view, task, at);
-    let input = CheckInput { task, view, flow, channel_stopped, missing: text.err(), perished };
+    // A plan asks nobody outside: it shows what holds as things stand.
+    let guard = Some(Guard::Unpaid);
+    let input = CheckInput { task, view, flow, channel_stopped, guard, missing: text.err(), perished };
     match check(&input, at) {
         Verdict::Send => None,
         Verdict::Avoid(reason) => Some(Stop { reason, how: "avoid", until: None }),

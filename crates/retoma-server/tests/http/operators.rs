@@ -76,12 +76,33 @@ async fn every_order_leaves_a_row_that_names_who_gave_it() {
     assert!(rows.iter().any(|(_, action)| action.starts_with("task.cancel")), "{rows:?}");
 }
 
+/// C11, H2: linking and forgetting are orders like any other; what cannot be done says why.
 #[tokio::test]
-async fn what_a_later_version_brings_says_so() {
+async fn contacts_are_linked_and_forgotten_on_order() {
     let house = House::new().await;
-    let contact = house.with_pix(PHONE, "HP5").await;
-    for verb in ["link", "erase"] {
-        let answer = house.post(&format!("/v1/contacts/{contact}/{verb}"), &json!({})).await;
-        assert_eq!((answer.status.as_u16(), &answer.body["type"]), (501, &json!("/problems/not_available")));
+    let one = house.with_pix(PHONE, "HP5").await;
+    let other = house.with_pix("5541999990077", "HP6").await;
+    let link = format!("/v1/contacts/{one}/link");
+    let wrong = [
+        (json!({}), 400),
+        (json!({ "with": {} }), 400),
+        (json!({ "with": { "id": one } }), 400),
+        (json!({ "with": { "phone": "5541999990099" } }), 404),
+        (json!({ "with": { "id": other }, "until": "x" }), 400),
+    ];
+    for (body, status) in wrong {
+        assert_eq!(house.post(&link, &body).await.status.as_u16(), status, "{body}");
     }
+    let answer = house.post(&link, &json!({ "with": { "phone": "5541999990077" }, "reason": "same buyer" })).await;
+    assert_eq!(answer.status.as_u16(), 200, "{}", answer.body);
+    assert_eq!(answer.body["id"], json!(one.clone().min(other.clone())));
+    let phones = answer.body["identities"].as_array().unwrap().iter().filter(|held| held["kind"] == "phone").count();
+    assert_eq!((phones, answer.body["conversations"].as_array().unwrap().len()), (2, 1), "{}", answer.body);
+    // Either id leads to the one that stayed.
+    assert_eq!(house.get(&format!("/v1/contacts/{}", one.max(other))).await.body["id"], answer.body["id"]);
+    let gone = house.post(&format!("/v1/contacts/{}/erase", answer.body["id"].as_str().unwrap()), &json!({})).await;
+    assert_eq!((gone.status.as_u16(), &gone.body["identities"]), (200, &json!([])), "{}", gone.body);
+    assert_eq!(house.get(&format!("/v1/contacts?phone={PHONE}")).await.body["items"], json!([]));
+    let rows = house.get("/v1/audit").await.body.to_string();
+    assert!(rows.contains("operator.link") && rows.contains("operator.erase"), "{rows}");
 }

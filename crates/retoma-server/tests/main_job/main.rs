@@ -4,6 +4,8 @@
 
 mod duplicates;
 mod interleavings;
+mod people;
 mod recovery;
 mod rows;
+mod tools;
 mod world;

@@ -138,6 +138,7 @@ async fn pause(world: &World, until: &str) {
         until: Some(until.parse().unwrap()),
         conversation: None,
         to: None,
+        with: None,
         reason: None,
     };
     let event = NewEvent {

@@ -16,7 +16,7 @@ use retoma_core::retry::RetryPolicy;
 use retoma_engine::{Clock, Engine, EngineSetup, Supervisor, Transport};
 use retoma_providers::inbound::{Auth, Provider, Secret, Source};
 use retoma_providers::outbound::{Channel, ChannelKind, WireEnd, WireRequest};
-use retoma_server::{AppState, Door, ServerSetup};
+use retoma_server::{AppState, Door, LocalKey, ServerSetup};
 use retoma_sqlite::{Options, SqliteStore};
 use retoma_store::{Retention, Store};
 use serde_json::{Value, json};
@@ -64,6 +64,9 @@ pub(crate) struct Left {
 pub(crate) struct Wire {
     clock: Arc<ManualClock>,
     pub(crate) log: Mutex<Vec<Left>>,
+    /// What the shop's own tool was asked, and what it says; without words it does not answer.
+    pub(crate) asked: Mutex<Vec<Value>>,
+    pub(crate) says: Mutex<Option<WireEnd>>,
     /// Ends for the next requests, first in first out; then everything is accepted.
     pub(crate) ends: Mutex<Vec<WireEnd>>,
 }
@@ -71,6 +74,11 @@ pub(crate) struct Wire {
 impl Transport for Wire {
     async fn send(&self, request: WireRequest, _deadline: Duration, _start_by: Duration) -> WireEnd {
         let body: Value = serde_json::from_slice(&request.body).unwrap();
+        if request.url.contains("loja.exemplo") {
+            let words =
+                self.asked.lock().map(|mut asked| asked.push(body.clone())).map(|()| self.says.lock().unwrap().clone());
+            return words.unwrap().unwrap_or(WireEnd::NoAnswer { what: "timeout".into() });
+        }
         assert!(body["text"].as_str().is_some_and(|text| !text.is_empty()), "nothing empty leaves");
         let to = body["number"].as_str().unwrap_or_default().to_owned();
         let n = {
@@ -100,6 +108,8 @@ pub(crate) struct World {
     dir: tempfile::TempDir,
 }
 
+/// The key of the command line.
+const LOCAL: &str = "chave-local";
 const HOTTOK: &str = "segredo-de-teste";
 
 fn header_auth(name: &str) -> Auth {
@@ -137,6 +147,22 @@ fn zap() -> Channel {
     }
 }
 
+/// The shop's own tool, reached by signed requests.
+fn shop() -> Channel {
+    let kind = ChannelKind::Http { url: "https://loja.exemplo/retoma".into(), secret: Some(Secret(b"chave".to_vec())) };
+    Channel { name: "loja".into(), kind, ..zap() }
+}
+
+/// The shipped flow with something replaced in its file.
+pub(crate) fn vendas_with(replace: &[(&str, &str)]) -> Flow {
+    let text = replace.iter().fold(flow::VENDAS.to_owned(), |text, (old, new)| {
+        assert!(text.contains(old), "{old} stands in the flow");
+        text.replacen(old, new, 1)
+    });
+    let (flow, findings) = flow::load(&text, "vendas.yaml");
+    flow.unwrap_or_else(|| panic!("{findings:?}"))
+}
+
 pub(crate) fn vendas() -> Flow {
     let (flow, findings) = flow::load(flow::VENDAS, "vendas.yaml");
     flow.unwrap_or_else(|| panic!("the shipped flow has findings: {findings:?}"))
@@ -149,13 +175,24 @@ pub(crate) fn at(text: &str) -> Timestamp {
 impl World {
     /// A world in which it is that time.
     pub(crate) async fn new(start: &str) -> Self {
+        Self::with_flow(start, vendas()).await
+    }
+
+    /// The same with another flow of the name `vendas`.
+    pub(crate) async fn with_flow(start: &str, flow: Flow) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(dir.path().join("retoma.db"), Options::default()).unwrap();
         let clock = Arc::new(ManualClock::at(at(start)));
-        let wire = Arc::new(Wire { clock: Arc::clone(&clock), log: Mutex::default(), ends: Mutex::default() });
+        let wire = Arc::new(Wire {
+            clock: Arc::clone(&clock),
+            log: Mutex::default(),
+            asked: Mutex::default(),
+            says: Mutex::default(),
+            ends: Mutex::default(),
+        });
         let setup = EngineSetup {
-            flows: [("vendas".into(), Arc::new(vendas()))].into(),
-            channels: [(ChannelName::new("zap"), Arc::new(zap()))].into(),
+            flows: [("vendas".into(), Arc::new(flow))].into(),
+            channels: [(ChannelName::new("zap"), Arc::new(zap())), (ChannelName::new("loja"), Arc::new(shop()))].into(),
             default_channel: Some("zap".into()),
             retry: RetryPolicy::recovery(),
             reconcile_for: Duration::from_secs(600),
@@ -182,7 +219,7 @@ impl World {
                 default_channel: Some("zap".into()),
                 timezone: jiff::tz::TimeZone::get("America/Sao_Paulo").unwrap(),
                 locale: "pt-BR".to_owned(),
-                local_key: None,
+                local_key: Some(LocalKey(LOCAL.to_owned())),
                 random: || [7; 32],
                 version: "test",
             },
@@ -208,6 +245,42 @@ impl World {
         let text = answer.into_body().collect().await.unwrap().to_bytes();
         assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&text));
         status
+    }
+
+    /// An order of a person's, through the API.
+    pub(crate) async fn v1_post(&self, path: &str, body: &Value) -> Value {
+        let request = Request::post(path)
+            .header("content-type", "application/json")
+            .header("authorization", format!("Bearer {LOCAL}"))
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let status = answer.status();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&bytes));
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    /// The id of the contact that holds a phone.
+    pub(crate) async fn contact_of(&self, phone: &str) -> String {
+        let sql = format!("SELECT lower(hex(contact)) FROM identity WHERE value = '{phone}'");
+        let hex = self.one(&sql).await.as_str().unwrap().to_owned();
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+
+    /// Tables and columns that hold a text anywhere, bytes included.
+    pub(crate) async fn places_of(&self, canary: &str) -> Vec<String> {
+        let tables = self.column("SELECT name FROM sqlite_schema WHERE type = 'table'").await;
+        let mut places = Vec::new();
+        for table in tables {
+            for column in self.column(&format!("SELECT name FROM pragma_table_info('{table}')")).await {
+                let sql = format!("SELECT count(*) FROM {table} WHERE instr(CAST({column} AS TEXT), '{canary}') > 0");
+                if self.one(&sql).await != json!(0) {
+                    places.push(format!("{table}.{column}"));
+                }
+            }
+        }
+        places
     }
 
     /// The contact writes.
@@ -263,6 +336,12 @@ impl World {
             self.clock.set(next.unwrap_or(end).min(end));
             self.settle().await;
         }
+    }
+
+    /// The clock jumps; nothing happens on the way.
+    pub(crate) async fn jump(&self, span: Duration) {
+        self.clock.set(self.clock.now().checked_add(span).unwrap());
+        self.settle().await;
     }
 
     /// The first value of a query.

@@ -1,11 +1,11 @@
 //! A store leaves what `Decision::apply` leaves: generated decisions, committed one after another, against the fold.
 
-use jiff::SignedDuration;
-use retoma_core::decision::{Close, CloseScope, Decision, Transition};
+use jiff::{SignedDuration, Timestamp};
+use retoma_core::decision::{Close, CloseScope, Decision, Spread, Transition};
 use retoma_core::ids::{ContactId, TaskId};
 use retoma_core::outcome::{NextStep, Outcome};
 use retoma_core::send_check::Reason;
-use retoma_core::state::{Contact, ContactView, Conversation, Previous, RunningCadence, RunningTouch};
+use retoma_core::state::{Contact, ContactView, Conversation, PingPong, Previous, RunningCadence, RunningTouch};
 use retoma_core::task::{MessageClass, OnAmbiguous, Reference, Task, TaskKind, TaskStatus};
 
 use super::dice::Dice;
@@ -91,6 +91,7 @@ fn invent(dice: &mut Dice, view: &ContactView, names: &mut u32, now: Timestamp) 
         last_channel: dice.once_in(2).then(|| "zap".into()),
         vars: if dice.once_in(2) { view.contact.vars.clone() } else { [var(dice), var(dice)].into() },
         cycles: view.contact.cycles,
+        ping_pong: invent_ping_pong(dice),
         ..view.contact.clone()
     };
     let mut decision = Decision {
@@ -122,7 +123,17 @@ fn invent(dice: &mut Dice, view: &ContactView, names: &mut u32, now: Timestamp) 
     decision.transitions = decision.conversations.iter().map(|cycle| log(view, cycle, now)).collect();
     let waiting = view.tasks.iter().chain(&decision.new_tasks).filter(|task| !task.handed);
     decision.handed = waiting.filter(|_| dice.once_in(3)).map(|task| task.id.clone()).collect();
+    decision.spread = decision.handed.iter().filter(|_| dice.once_in(2)).map(|task| later(task, now)).collect();
     decision
+}
+
+fn later(task: &TaskId, now: Timestamp) -> Spread {
+    Spread { task: task.clone(), at: now + SignedDuration::from_secs(90) }
+}
+
+fn invent_ping_pong(dice: &mut Dice) -> PingPong {
+    let said = dice.once_in(2).then(|| "0123".to_owned());
+    if dice.once_in(3) { PingPong::default() } else { PingPong { said, same: 1, quick: 2 } }
 }
 
 fn var(dice: &mut Dice) -> (String, String) {

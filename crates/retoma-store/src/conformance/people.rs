@@ -3,6 +3,7 @@
 use retoma_core::event::EventKind;
 use retoma_core::identity::Identity;
 use retoma_core::ids::ContactId;
+use retoma_core::outcome::{NextStep, Outcome};
 
 use super::world::*;
 use crate::*;
@@ -191,4 +192,48 @@ pub async fn identities_of_two_tenants_are_apart<S: Store>(store: &S) {
     assert_eq!(holders(store, phone("5541999990001")).await, [ours]);
     let found = store.load_contacts(vec![(Tenant::new("outra"), ours)], at(3)).await.unwrap();
     assert!(found.is_empty());
+}
+
+/// C11: "what was paid is delivered once, to the best match": who waits for that very order, else who waits for the offer
+/// and can be written to, else the contact that the payment names.
+pub async fn what_was_paid_is_delivered_to_the_best_match<S: Store>(store: &S) {
+    // The buyer typed another phone at the checkout; the e-mail is the one of the chat.
+    let chat = of_people(store, 1, vec![phone("5541999990001"), email("ana@example.com")]).await;
+    open_cycle(store, chat, "curso", None).await;
+    let typed = vec![phone("5541999990009"), email("ana@example.com")];
+    let buyer = append_new(store, payment(2, EventKind::PaymentApproved, "HP2", typed)).await;
+    assert_ne!(buyer, chat);
+    let delivers = |events: &[retoma_core::event::Event]| {
+        let mut shown: Vec<_> = events.iter().map(|event| (event.contact, !event.data.delivered_elsewhere)).collect();
+        shown.sort();
+        shown
+    };
+    let mut expected = [(Some(chat), true), (Some(buyer), false)];
+    expected.sort();
+    assert_eq!(delivers(&pending(store).await), expected);
+    for contact in [chat, buyer] {
+        let seen = view(store, contact, at(3)).await;
+        commit(store, &seen, decide(&seen), at(3)).await;
+    }
+    // Both wait for the offer now: the one that the payment names gets it.
+    open_cycle(store, buyer, "curso", None).await;
+    let typed = vec![phone("5541999990009"), email("ana@example.com")];
+    append_new(store, payment(4, EventKind::PaymentApproved, "HP3", typed)).await;
+    let mut expected = [(Some(chat), false), (Some(buyer), true)];
+    expected.sort();
+    assert_eq!(delivers(&pending(store).await), expected);
+}
+
+/// FC-10: an undecided message from our own number is an echo if the provider's id leads to a task.
+pub async fn an_echo_is_known_by_the_providers_id<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("touch", 0)]).await;
+    start(store, "touch", contact, at(1)).await;
+    finish(store, finish_of("touch", 1, end(Outcome::Accepted), NextStep::Sent, at(1))).await;
+    for (n, id) in [(2, "3EB0AAAA0001"), (3, "OWN1")] {
+        let mut event = message(n, "5541999990001");
+        (event.kind, event.subject) = (EventKind::MessageHuman, Subject::Contact(contact));
+        event.data.message_id = Some(id.to_owned());
+        append_new(store, event).await;
+    }
+    assert_eq!(view(store, contact, at(5)).await.echoes, ["3EB0AAAA0001"]);
 }

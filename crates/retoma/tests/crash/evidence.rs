@@ -210,7 +210,7 @@ fn left_for_a_reason_that_held(promise: &Promise, ends: &BTreeMap<(String, Deed)
     let deeds: &[Deed] = match task.class {
         MessageClass::Reminder => &[Deed::Paid, Deed::OptedOut],
         MessageClass::Reply => &[Deed::OptedOut],
-        MessageClass::Receipt | MessageClass::OptOutAck => &[],
+        MessageClass::Receipt | MessageClass::OptOutAck | MessageClass::Internal => &[],
     };
     let ends = deeds.iter().filter_map(|deed| ends.get(&(promise.person.clone(), *deed)).copied());
     for ended in ends {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{CadenceLines, Lines};
+use crate::duration;
 use crate::event::EventKind;
 use crate::finding::suggest;
-use crate::flow::{Cadence, Touch};
+use crate::flow::{Cadence, Revalidate, Touch};
 use crate::yaml::{Fields, Node, Reader};
 
 const KEYS: [&str; 11] = [
@@ -82,6 +83,7 @@ fn read_cadence(name: &str, fields: &Fields<'_>, reader: &mut Reader<'_>, places
         grace: duration("grace", GRACE, reader),
         wait_after_inbound: duration("wait_after_inbound", WAIT_AFTER_INBOUND, reader),
         min_gap: duration("min_gap", MIN_GAP, reader),
+        revalidate: fields.get("revalidate").and_then(|node| read_revalidate(node, reader)),
         touches: read,
     }
 }
@@ -90,9 +92,6 @@ fn read_cadence(name: &str, fields: &Fields<'_>, reader: &mut Reader<'_>, places
 fn read_later_keys(fields: &Fields<'_>, reader: &mut Reader<'_>, places: &mut CadenceLines) {
     if let Some(node) = fields.get("anchor") {
         reader.no_effect_yet(node.line, "`anchor` (touches count from the event that arms the cadence)");
-    }
-    if let Some(node) = fields.get("revalidate") {
-        reader.no_effect_yet(node.line, "`revalidate`");
     }
     if let Some(node) = fields.get("when_piled_up") {
         places.says_piled_up = true;
@@ -104,8 +103,34 @@ fn read_later_keys(fields: &Fields<'_>, reader: &mut Reader<'_>, places: &mut Ca
     }
 }
 
+/// `revalidate: {payment: {ask: CHANNEL, max_age: 60s, timeout: 3s, on_error: retry_in 5m}}`.
+fn read_revalidate(node: &Node, reader: &mut Reader<'_>) -> Option<Revalidate> {
+    let fields = reader.fields(node, "`revalidate`", &["payment"])?;
+    let node = fields.need("payment", "`revalidate`", reader)?;
+    let fields = reader.fields(node, "`payment`", &["ask", "max_age", "timeout", "on_error"])?;
+    let ask = fields.need("ask", "`payment` (the http channel that knows)", reader);
+    let ask = ask.and_then(|node| reader.name(node, "`ask`"));
+    let duration = |key: &str, default: u64, reader: &mut Reader<'_>| {
+        let given = fields.get(key).and_then(|node| reader.duration(node, &format!("`{key}`")));
+        given.unwrap_or(Duration::from_secs(default))
+    };
+    let (max_age, timeout) = (duration("max_age", 60, reader), duration("timeout", 3, reader));
+    let mut retry_in = Duration::from_secs(300);
+    if let Some(node) = fields.get("on_error") {
+        let text = reader.text(node, "`on_error`")?;
+        match text.strip_prefix("retry_in ").map(|text| duration::parse(text.trim())) {
+            Some(Ok(given)) if !given.is_zero() => retry_in = given,
+            _ => {
+                let message = "`on_error` can only be retry_in and a time: no answer never means \"send\"";
+                reader.error("Y2", node.line, message, "write retry_in 5m");
+            }
+        }
+    }
+    Some(Revalidate { ask: ask?, max_age, timeout, retry_in })
+}
+
 fn read_touch(node: &Node, position: usize, reader: &mut Reader<'_>) -> Option<Touch> {
-    let fields = reader.fields(node, "a touch", &["id", "at", "jitter", "max_late", "send"])?;
+    let fields = reader.fields(node, "a touch", &["id", "at", "before", "jitter", "max_late", "send"])?;
     let id = fields.need("id", "the touch", reader).and_then(|node| reader.name(node, "`id`"));
     let at = fields.need("at", "the touch", reader).and_then(|node| reader.duration(node, "`at`"));
     let send = fields.need("send", "the touch", reader).and_then(|node| reader.name(node, "`send`"));
@@ -120,7 +145,8 @@ fn read_touch(node: &Node, position: usize, reader: &mut Reader<'_>) -> Option<T
             "write a longer `max_late`",
         );
     }
-    Some(Touch { id: id?, at: at?, jitter, max_late, send: send? })
+    let before = fields.get("before").and_then(|node| reader.text(node, "`before`"));
+    Some(Touch { id: id?, at: at?, before, jitter, max_late, send: send? })
 }
 
 /// Fills in event types, written as canonical types or as words of the flow. The opt-out word may stand in `cancel_on`

@@ -242,11 +242,6 @@ fn broken_pieces_of_cadences_and_messages_are_refused() {
 fn keys_without_effect_say_so_and_do_not_stop_the_flow() {
     let table = [
         ("starts_with: pix.created,", "starts_with: pix.created, anchor: pix.created_at,", "`anchor`"),
-        (
-            "starts_with: pix.created,",
-            "starts_with: pix.created, revalidate: { payment: { max_age: 60s } },",
-            "`revalidate`",
-        ),
         ("class: reminder,", "class: reminder, template: { name: lembrete_1 },", "`template`"),
         ("flow: rec", "timezone: { from: [phone.area_code] }\nflow: rec", "`from` has no effect"),
     ];
@@ -255,6 +250,26 @@ fn keys_without_effect_say_so_and_do_not_stop_the_flow() {
         assert!(flow.is_some(), "{findings:?}");
         let found: Vec<_> = findings.iter().map(|finding| (finding.code, finding.message.contains(expected))).collect();
         assert_eq!(found, [("Y3", true)], "{new}: {findings:?}");
+    }
+}
+
+// D4, D10, C8, C10
+#[test]
+fn guards_takeovers_and_touches_before_an_expiry_are_read() {
+    let cadence =
+        "starts_with: pix.created, revalidate: { payment: { ask: loja, timeout: 2s, on_error: retry_in 4m } },";
+    let head = "takeover: { auto_end: 90m }\ninbound: { bot_loop_guard: { times: 3, reply_under: 1s } }\nflow: rec";
+    let file = stateless("").replacen("starts_with: pix.created,", cadence, 1).replacen("flow: rec", head, 1);
+    let (flow, findings) = load(&file, "");
+    let flow = flow.unwrap_or_else(|| panic!("{findings:?}"));
+    let revalidate = flow.cadences.values().next().and_then(|cadence| cadence.revalidate.clone()).unwrap();
+    let seconds = |count| Duration::from_secs(count);
+    assert_eq!((revalidate.ask.as_str(), revalidate.max_age), ("loja", seconds(60)));
+    assert_eq!((revalidate.timeout, revalidate.retry_in), (seconds(2), seconds(240)));
+    assert_eq!((flow.takeover.auto_end, flow.loop_guard.times), (seconds(5400), 3));
+    for wrong in ["on_error: send", "on_error: retry_in nada"] {
+        let (flow, findings) = load(&file.replace("on_error: retry_in 4m", wrong), "");
+        assert!(flow.is_none() && findings.iter().any(|finding| finding.code == "Y2"), "{wrong}: {findings:?}");
     }
 }
 

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::super::*;
 use crate::cadence;
 use crate::event::{Event, EventData, Operator, OrderRef};
+use crate::flow::Revalidate;
 use crate::identity::Identity;
 use crate::ids::{BucketNo, ContactId, ConversationId, EventId, Tenant};
 use crate::state::{Contact, Conversation, PaymentFact, Previous, SendMark};
@@ -28,6 +29,7 @@ pub(super) struct Case {
     pub(super) channel_stopped: bool,
     pub(super) missing: Option<String>,
     pub(super) perished: bool,
+    pub(super) guard: Option<Guard>,
 }
 
 pub(super) fn at(local: &str) -> Timestamp {
@@ -88,7 +90,16 @@ impl Case {
             facts: vec![fact(EventKind::PixCreated, "HP1", now - 15 * MINUTE)],
             echoes: Vec::new(),
         };
-        Self { now, task: tasks[0].clone(), view, flow, channel_stopped: false, missing: None, perished: false }
+        Self {
+            now,
+            task: tasks[0].clone(),
+            view,
+            flow,
+            channel_stopped: false,
+            missing: None,
+            perished: false,
+            guard: None,
+        }
     }
 
     pub(super) fn with(change: impl FnOnce(&mut Self)) -> Self {
@@ -107,8 +118,18 @@ impl Case {
         self
     }
 
+    /// The cadence asks a guard, which says that.
+    pub(super) fn guarded(&mut self, says: Option<Guard>) {
+        let (max_age, timeout, retry_in) = (MINUTE, Duration::from_secs(3), 5 * MINUTE);
+        let cadence = self.flow.cadences.get_mut("pix_pendente").unwrap();
+        cadence.revalidate = Some(Revalidate { ask: "loja".into(), max_age, timeout, retry_in });
+        // What it said once it goes on saying.
+        self.guard = self.guard.filter(|guard| *guard == Guard::Paid).or(says);
+    }
+
     pub(super) fn check(&self) -> Verdict {
         let input = CheckInput {
+            guard: self.guard,
             task: &self.task,
             view: &self.view,
             flow: &self.flow,
@@ -170,7 +191,7 @@ pub(super) fn cycle(n: u32, offer: &str, transaction: &str) -> Conversation {
     let conversation = ConversationId(id(n.into()));
     let pix = &VENDAS.cadences["pix_pendente"];
     let key = cadence::key(pix, Some(&order(transaction)), conversation, 1);
-    let mut running = cadence::arm("pix_pendente", pix, key, noon() - 15 * MINUTE, None);
+    let mut running = cadence::arm("pix_pendente", pix, key, noon() - 15 * MINUTE, None, |_| None);
     // Without jitter, so that the tests can name instants.
     for (touch, declared) in running.touches.iter_mut().zip(&pix.touches) {
         touch.due_at = running.anchor + declared.at;
