@@ -26,6 +26,7 @@ pub(crate) mod flows;
 mod retry;
 mod secrets;
 mod sources;
+mod tools;
 mod values;
 
 pub(crate) use secrets::Secrets;
@@ -145,6 +146,7 @@ fn read(root: Section<'_>, folder: &Path, env: &dyn Fn(&str) -> Option<String>) 
     let defaults = defaults(&root, &channel_names);
     let channels: Vec<_> =
         channel_table.iter().filter_map(|(name, value)| channels::read(name, value, &secrets, &guard)).collect();
+    root.adopt(tools::check(&flows.good, &flows.files, channels.iter(), &channel_names));
     let names = Names {
         flows: flows.good.keys().cloned().collect(),
         broken_flows: flows.broken,

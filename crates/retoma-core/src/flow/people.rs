@@ -1,9 +1,10 @@
 //! What a flow says of the people and robots in a chat: how long a takeover lasts (C8), and when an exchange looks like two
 //! robots that answer each other (C10, FC-12).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::Frequency;
+use super::{Action, Flow, Frequency};
 
 /// How a person takes over by simply answering from the seller's own phone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,5 +42,20 @@ impl Default for LoopGuard {
             most: Frequency { max: 20, per: Duration::from_secs(600) },
             notify: None,
         }
+    }
+}
+
+impl Flow {
+    /// The channels of the seller's own tools and people that the flow names: `call`, `notify`, the guard of a cadence, and
+    /// who is told of takeovers and loops. None of them ever writes to a contact.
+    pub fn tools(&self) -> BTreeSet<&str> {
+        let rows = self.globals.iter().chain(&self.transitions).flat_map(|row| &row.actions);
+        let of_rows = rows.filter_map(|action| match action {
+            Action::Call(name) | Action::Notify(name) => Some(name.as_str()),
+            Action::Send(_) | Action::StartCadence(_) | Action::CancelCadence(_) => None,
+        });
+        let guards = self.cadences.values().filter_map(|cadence| Some(cadence.revalidate.as_ref()?.ask.as_str()));
+        let told = [self.takeover.notify.as_deref(), self.loop_guard.notify.as_deref()].into_iter().flatten();
+        of_rows.chain(guards).chain(told).collect()
     }
 }
