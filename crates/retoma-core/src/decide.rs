@@ -74,6 +74,13 @@ fn hear(draft: &mut Draft<'_>, messages: &[Event]) {
         _ if opted_out => return silence::record_only(draft, &burst),
         _ => {}
     }
+    // What was said long ago and comes again after a reconnect is no word to answer; that the contact replied is true all
+    // the same (FC-24).
+    let fresh: Vec<Event> = messages.iter().filter(|message| !message.is_history()).cloned().collect();
+    if fresh.is_empty() {
+        return cycle::replied_long_ago(draft, messages);
+    }
+    let burst = burst_words::read(draft.flow, &fresh);
     // Only a flow that answers a first message opens a cycle for one.
     let opens = burst.ask(draft.flow, &draft.flow.initial).0.is_some();
     let found = cycle::of_chat(draft);

@@ -276,6 +276,16 @@ pub struct EventData {
     pub flags: Vec<String>,
 }
 
+/// The flag of a message that came again from the history of a reconnected phone: said long ago (FC-24).
+pub const HISTORY: &str = "history";
+
+impl Event {
+    /// Whether it is a message of long ago, which nobody answers any more.
+    pub fn is_history(&self) -> bool {
+        self.data.flags.iter().any(|flag| flag == HISTORY)
+    }
+}
+
 /// A recognised, durable happening, as the owner of its bucket sees it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Event {

@@ -1,9 +1,10 @@
 //! Which sale cycle an event belongs to (C1): chat to the latest active one, a fact to the cycle of its order.
 
 use crate::cadence;
-use crate::event::Event;
+use crate::event::{Event, HISTORY};
 use crate::flow::Flow;
 use crate::ids::ConversationId;
+use crate::send_check::Reason;
 use crate::state::{Conversation, Previous};
 
 use super::draft::Draft;
@@ -70,6 +71,18 @@ pub(super) fn adopt(conversation: &mut Conversation, event: &Event) {
     if event.data.order.is_some() {
         conversation.order.clone_from(&event.data.order);
     }
+}
+
+/// Old messages, seen only now: touches of a cadence that they answered, had we heard them then, are not sent any more.
+pub(super) fn replied_long_ago(draft: &mut Draft<'_>, messages: &[Event]) {
+    let said_at = messages.iter().map(|message| message.occurred_at.min(message.received_at)).max();
+    let answers = |cycle: &Conversation| cycle.cadence.as_ref().is_some_and(|running| Some(running.anchor) < said_at);
+    for mut cycle in draft.cycles().filter(|cycle| answers(cycle)).cloned().collect::<Vec<_>>() {
+        super::table::end_touches(draft, &mut cycle, Reason::Superseded, None);
+        super::table::set_deadline(draft, &mut cycle);
+        draft.keep(cycle);
+    }
+    draft.ignore(HISTORY);
 }
 
 /// Whether the cycle came to an end: its state is final, or no clock and no cadence will ever move it on (PERDIDO). Such a

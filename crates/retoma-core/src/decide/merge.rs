@@ -83,7 +83,7 @@ fn join_people(stays: &mut Contact, goes: &Contact) {
     stays.paused_until = stays.paused_until.max(goes.paused_until);
     if goes.last_inbound_at > stays.last_inbound_at {
         stays.last_inbound_at = goes.last_inbound_at;
-        stays.last_channel = goes.last_channel.clone().or(stays.last_channel.take());
+        stays.last_channel = goes.last_channel.clone().or_else(|| stays.last_channel.take());
         stays.ping_pong = goes.ping_pong.clone();
     }
     for (name, value) in &goes.vars {

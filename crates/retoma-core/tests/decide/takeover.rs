@@ -194,3 +194,38 @@ fn what_is_delivered_elsewhere_is_not_delivered_here() {
     assert_eq!((ids(&decision), case.state(), case.waiting().len()), (Vec::new(), "PAGO", 0));
     assert_eq!(decision.transitions[0].reason.as_deref(), Some("delivered_elsewhere"));
 }
+
+/// FC-24: messages of long ago get no answer; that the contact replied ends the touches that were waiting for it. What is fresh in
+/// the same burst is answered, and a wish for silence counts however old.
+#[test]
+fn words_of_long_ago_are_heard_and_not_answered() {
+    let old = |case: &mut Case, text: &str, hours: u32| {
+        let flags = vec!["history".to_owned()];
+        let event = case.event(
+            EventKind::MessageReceived,
+            EventData { text: Some(text.to_owned()), flags, ..EventData::default() },
+        );
+        Event { occurred_at: case.now - hours * HOUR, ..event }
+    };
+    let mut case = Case::vendas();
+    let message = old(&mut case, "oi", 26);
+    let decision = case.decide(&[message]);
+    assert_eq!((ids(&decision).len(), reason(&decision), case.view.conversations.len()), (0, Some("history"), 0));
+    // Before the cadence began it says nothing about it; after, it is its answer.
+    case.fact(EventKind::PixCreated, "HP1", "curso");
+    case.wait(2 * HOUR);
+    let before = old(&mut case, "oi", 3);
+    case.decide(&[before]);
+    assert_eq!(touches(&case), ["t15 scheduled", "t4h scheduled", "t20h scheduled"]);
+    let (during, fresh) = (
+        old(&mut case, "já vou pagar", 1),
+        case.event(EventKind::MessageReceived, EventData { text: Some("oi?".to_owned()), ..EventData::default() }),
+    );
+    let mut both = case.clone();
+    assert_eq!(case.decide(std::slice::from_ref(&during)).new_tasks.len(), 0);
+    assert_eq!(touches(&case), ["t15 superseded", "t4h superseded", "t20h superseded"]);
+    assert_eq!(both.let_go(&both.clone().decide(&[during, fresh])), ["reenviar_pix"]);
+    let stop = old(&mut both, "SAIR", 1);
+    both.decide(&[stop]);
+    assert!(both.view.contact.opted_out_at.is_some());
+}

@@ -8,7 +8,7 @@
 //! a phone; not `date_time`, which is local time and changes with every repetition.
 
 use jiff::{SignedDuration, Timestamp};
-use retoma_core::event::EventKind;
+use retoma_core::event::{EventKind, HISTORY};
 use retoma_core::identity::Identity;
 use retoma_core::keys::{Key16, digest16};
 use serde_json::Value;
@@ -178,9 +178,12 @@ impl<'a> Envelope<'a> {
         let reason = match content {
             Content::Nothing { reason } => Some(reason),
             _ if part.identities.is_empty() => Some("unknown_chat"),
-            _ if self.is_history(part.occurred_at) => Some("history"),
             Content::Said { .. } => None,
         };
+        // Decided, since it is true that it was said; answered by nobody.
+        if self.is_history(part.occurred_at) {
+            part.flag(Some(HISTORY));
+        }
         if !own {
             part.set_name(item.get("pushName").and_then(Value::as_str).unwrap_or_default());
         }

@@ -25,13 +25,19 @@ pub(super) fn check<'a>(
                 Some(_) => (
                     Level::Error,
                     format!("the flow {name} calls {tool}, which writes to people"),
-                    "name a channel with provider = \"http\"; whatever is meant for the contact goes out by `send`".to_owned(),
+                    "name a channel with provider = \"http\"; whatever is meant for the contact goes out by `send`"
+                        .to_owned(),
                 ),
                 None if named.iter().any(|named| named == tool) => continue,
                 None => (
                     Level::Warning,
-                    format!("the flow {name} calls {tool}, and there is no channel of that name: it waits until there is"),
-                    format!("add [channels.{tool}] with provider = \"http\" ({})", suggest(tool, named.iter().map(String::as_str))),
+                    format!(
+                        "the flow {name} calls {tool}, and there is no channel of that name: it waits until there is"
+                    ),
+                    format!(
+                        "add [channels.{tool}] with provider = \"http\" ({})",
+                        suggest(tool, named.iter().map(String::as_str))
+                    ),
                 ),
             };
             let file = files.get(name).cloned().unwrap_or_default();

@@ -112,7 +112,7 @@ fn read_revalidate(node: &Node, reader: &mut Reader<'_>) -> Option<Revalidate> {
     let ask = ask.and_then(|node| reader.name(node, "`ask`"));
     let duration = |key: &str, default: u64, reader: &mut Reader<'_>| {
         let given = fields.get(key).and_then(|node| reader.duration(node, &format!("`{key}`")));
-        given.unwrap_or(Duration::from_secs(default))
+        given.unwrap_or_else(|| Duration::from_secs(default))
     };
     let (max_age, timeout) = (duration("max_age", 60, reader), duration("timeout", 3, reader));
     let mut retry_in = Duration::from_secs(300);
