@@ -422,3 +422,28 @@ fn what_perished_is_not_missing() {
     let missing = Case::with(|case| case.missing = Some("order.total".into()));
     assert_eq!(missing.check(), Verdict::Hold(Reason::MissingVariable, "order.total".into()));
 }
+
+// FC-55: a deferral is no promise of an hour. Whatever the zone was thought to be when it was made, the hour is looked up anew
+// when the message would leave, so that changed zone data never sends in the night.
+#[test]
+fn a_deferral_made_under_old_zone_data_is_looked_at_under_the_new() {
+    use jiff::tz::{Offset, TimeZone};
+    let of_zone = |hours: i8| {
+        Case::with(|case| {
+            case.flow.timezone = TimeZone::fixed(Offset::constant(hours));
+            case.view.identities.clear();
+            // Half an hour after midnight in the zone that is thought to hold, for a touch that may be late until noon.
+            case.now = "2026-12-03T03:30:00Z".parse().unwrap();
+            case.task.scheduled_for = case.now;
+            case.task.max_late = Some(12 * HOUR);
+            case.flow.calendar.release_spread = Duration::ZERO;
+        })
+    };
+    let Verdict::Defer(Reason::QuietHours, until) = of_zone(-2).check() else { panic!("it is night") };
+    assert_eq!(until, "2026-12-03T10:00:00Z".parse::<Timestamp>().unwrap(), "08:00 under daylight saving");
+    // The rules changed meanwhile: there it is seven now.
+    let later = of_zone(-3).also(|case| case.now = until);
+    let expected = "2026-12-03T11:00:00Z".parse::<Timestamp>().unwrap();
+    assert_eq!(later.check(), Verdict::Defer(Reason::QuietHours, expected));
+    assert_eq!(of_zone(-3).also(|case| case.now = expected).says(), "send");
+}

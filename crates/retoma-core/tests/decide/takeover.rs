@@ -151,7 +151,7 @@ messages:
   tchau: { class: optout_ack, text: \"Ok.\" }
   entrega: { class: receipt, text: \"Aqui está.\" }
 ";
-    Case::of(Flow::parse(text, "f.yaml").unwrap())
+    Case::of(Flow::parse(text, "f.yaml").expect("a good flow"))
 }
 
 /// C13: a call carries the words to the tool; both are tasks to their own channel and never to the contact.

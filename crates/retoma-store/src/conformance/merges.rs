@@ -5,7 +5,7 @@ use retoma_core::event::{Event, EventKind};
 use retoma_core::ids::ContactId;
 use retoma_core::outcome::{NextStep, Outcome};
 use retoma_core::send_check::Reason;
-use retoma_core::state::{Contact, Merged};
+use retoma_core::state::{Contact, ContactView, Conversation, Merged};
 use retoma_core::task::{Task, TaskStatus};
 
 use super::world::*;
@@ -19,7 +19,7 @@ async fn give_way<S: Store>(store: &S, goes: ContactId, stays: ContactId, n: u64
     let seen = view(store, goes, at(10)).await;
     let tasks: Vec<Task> = seen.tasks.iter().filter(|task| task.status.is_waiting()).cloned().collect();
     let scope = CloseScope::Tasks(tasks.iter().map(|task| task.id.clone()).collect());
-    let ended = |cycle: &retoma_core::state::Conversation| retoma_core::state::Conversation {
+    let ended = |cycle: &Conversation| Conversation {
         closed: true,
         deadline_at: None,
         cadence: None,
@@ -39,7 +39,7 @@ async fn give_way<S: Store>(store: &S, goes: ContactId, stays: ContactId, n: u64
     commit(store, &seen, decision, at(10)).await;
 }
 
-fn merged_in(view: &retoma_core::state::ContactView) -> &Event {
+fn merged_in(view: &ContactView) -> &Event {
     let found = view.undecided.iter().find(|event| event.kind == EventKind::ContactMerged);
     found.expect("the merge is in the inbox of the contact that stays")
 }
