@@ -222,6 +222,10 @@ impl<S: Store> OwnerLoop<S> {
             (None, _) => recorded(&group.events, "no_contact"),
             (_, None) => recorded(&group.events, "no_flow"),
         };
+        if decision.events.iter().any(|outcome| outcome.reason.as_deref() == Some("bot_loop")) {
+            // The log row says it of the conversation; this line says it to whoever watches the installation (C10).
+            tracing::warn!(event = "bot_loop", id = %first.id, "two robots seem to answer each other; ours falls silent");
+        }
         let expected_version = view.map_or(0, |view| view.contact.version);
         DecisionCommit { tenant: group.tenant.clone(), bucket, expected_version, decision, now }
     }

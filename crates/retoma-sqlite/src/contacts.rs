@@ -11,10 +11,11 @@ use retoma_core::state::{Contact, ContactView, Conversation, PaymentFact, SendMa
 use retoma_core::task::{MessageClass, Task};
 use retoma_store::AttemptRow;
 use rusqlite::{OptionalExtension, Row, params};
+use uuid::Uuid;
 
 use crate::codec::{
-    contact_at, json_at, json_or_default_at, kind, ms, name_at, name_or_null_at, time_at, time_or_null_at, word_at,
-    word_or_null_at,
+    contact_at, json_at, json_or_default_at, kind, ms, name_at, name_or_null_at, time_at, time_or_null_at,
+    uuid_or_null_at, word_at, word_or_null_at,
 };
 use crate::database::Database;
 use crate::error::{Failure, Result};
@@ -57,9 +58,11 @@ impl Database {
 
     /// A handful of indexed point queries; nothing in it grows with history.
     fn view(&self, tenant: &Tenant, id: ContactId, now: Timestamp) -> Result<Option<ContactView>> {
+        let Some((contact, merged_into)) = self.contact(tenant, id)? else { return Ok(None) };
         // Whoever names a contact that turned out to be another one means that one.
-        let id = self.standing(id)?;
-        let Some(contact) = self.contact(tenant, id)? else { return Ok(None) };
+        if merged_into.is_some() {
+            return self.view(tenant, self.standing(id)?, now);
+        }
         let conversations = self.open_conversations(id)?;
         let tasks = self.tasks_of_view(tenant, id, &conversations)?;
         let undecided = self.undecided(id)?;
@@ -76,14 +79,15 @@ impl Database {
         }))
     }
 
-    fn contact(&self, tenant: &Tenant, id: ContactId) -> Result<Option<Contact>> {
+    /// A contact, and the one that it turned out to be.
+    fn contact(&self, tenant: &Tenant, id: ContactId) -> Result<Option<(Contact, Option<Uuid>)>> {
         let mut find = self.connection.prepare_cached(
             "SELECT id, tenant, bucket, version, opted_out_at, paused_until, last_inbound_at, last_channel, vars, cycles,
-                ping_pong
+                ping_pong, merged_into
              FROM contact WHERE id = ?1 AND tenant = ?2",
         )?;
-        let read = |row: &Row<'_>| -> Result<Contact> {
-            Ok(Contact {
+        let read = |row: &Row<'_>| -> Result<(Contact, Option<Uuid>)> {
+            let contact = Contact {
                 id: contact_at(row, 0)?,
                 tenant: name_at(row, 1)?,
                 bucket: BucketNo(row.get(2)?),
@@ -95,7 +99,8 @@ impl Database {
                 vars: json_or_default_at(row, 8)?,
                 cycles: row.get(9)?,
                 ping_pong: json_or_default_at(row, 10)?,
-            })
+            };
+            Ok((contact, uuid_or_null_at(row, 11)?))
         };
         find.query_row(params![&id.as_bytes()[..], tenant.as_str()], |row| Ok(read(row))).optional()?.transpose()
     }

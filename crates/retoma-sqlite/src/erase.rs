@@ -98,11 +98,10 @@ impl Database {
     /// Since when somebody with one of these identities wants silence, forgotten as they are.
     pub(crate) fn silenced_since(&self, tenant: &Tenant, identities: &[Identity]) -> Result<Option<Timestamp>> {
         let mut find = self.connection.prepare_cached("SELECT opted_out_at FROM silenced WHERE digest = ?1")?;
-        for identity in identities {
-            let kind = number(identity.kind);
-            let key = digest(tenant, kind, &identity.match_key);
+        for identity in identities.iter().filter(|identity| is_personal(number(identity.kind))) {
+            let key = digest(tenant, number(identity.kind), &identity.match_key);
             let found: Option<i64> = find.query_row([&key[..]], |row| row.get(0)).optional()?;
-            if let Some(found) = found.filter(|_| is_personal(kind)) {
+            if let Some(found) = found {
                 return Ok(Some(time(found)?));
             }
         }

@@ -166,6 +166,46 @@ fn answers_are_the_same_with_and_without_a_server_and_after_a_kill() {
     assert!(loja.told(&["audit", "list"]).contains("operator.pause"));
 }
 
+/// C11, H2: linking, exporting and forgetting a person, with a server and without one.
+#[test]
+fn two_contacts_are_linked_exported_and_forgotten() {
+    const OTHER: &str = "5541999990088";
+    let loja = Loja::new();
+    let server = loja.serve();
+    assert_eq!(loja.pix().status, 200);
+    let example = loja.folder().join("exemplos/pix.json");
+    let body = std::fs::read_to_string(&example).unwrap();
+    let shop: Value = serde_json::from_str(&body).unwrap();
+    let (phone, mail) =
+        (shop["data"]["buyer"]["checkout_phone"].to_string(), shop["data"]["buyer"]["email"].to_string());
+    let transaction = shop["data"]["purchase"]["transaction"].to_string();
+    let other = body
+        .replace(phone.trim_matches('"'), &OTHER[2..])
+        .replace(mail.trim_matches('"'), "outra@example.com")
+        .replace(transaction.trim_matches('"'), "HP0000000088")
+        .replace(shop["id"].as_str().unwrap(), "evento-88");
+    std::fs::write(loja.folder().join("exemplos/outra.json"), other).unwrap();
+    assert_eq!(loja.hook("hotmart", "X-HOTMART-HOTTOK", "hottok", "outra").status, 200);
+    assert_ne!(loja.json(&["contact", "show", PHONE])["id"], loja.json(&["contact", "show", OTHER])["id"]);
+
+    let linked = loja.json(&["contact", "link", PHONE, "--with", OTHER, "--reason", "same buyer"]);
+    assert_eq!(linked["conversations"].as_array().unwrap().len(), 1, "{linked}");
+    assert_eq!(linked["id"], loja.json(&["contact", "show", OTHER])["id"]);
+    assert_eq!(items(&loja.json(&["contact", "plan", OTHER])).len(), 3, "one sale is one cadence");
+    let export = loja.json(&["contact", "export", PHONE]);
+    assert!(export["timeline"].as_array().is_some_and(|story| story.len() > 3), "{export}");
+    assert_eq!(export["tasks"].as_array().map(Vec::len), Some(6), "those that ended, too");
+
+    drop(server);
+    let (code, _, err) = run(&loja.folder(), &["contact", "erase", PHONE], &[]);
+    assert_eq!(code, Some(2), "it asks for a yes: {err}");
+    let gone = loja.json(&["contact", "erase", PHONE, "--yes"]);
+    assert_eq!((&gone["identities"], &gone["conversations"]), (&Value::Array(vec![]), &Value::Array(vec![])), "{gone}");
+    for phone in [PHONE, OTHER] {
+        assert_eq!(run(&loja.folder(), &["contact", "show", phone], &[]).0, Some(1), "nobody has {phone} any more");
+    }
+}
+
 #[test]
 fn a_second_server_on_the_same_database_is_refused() {
     let loja = Loja::new();

@@ -19,12 +19,7 @@ async fn give_way<S: Store>(store: &S, goes: ContactId, stays: ContactId, n: u64
     let seen = view(store, goes, at(10)).await;
     let tasks: Vec<Task> = seen.tasks.iter().filter(|task| task.status.is_waiting()).cloned().collect();
     let scope = CloseScope::Tasks(tasks.iter().map(|task| task.id.clone()).collect());
-    let ended = |cycle: &Conversation| Conversation {
-        closed: true,
-        deadline_at: None,
-        cadence: None,
-        ..cycle.clone()
-    };
+    let ended = |cycle: &Conversation| Conversation { closed: true, deadline_at: None, cadence: None, ..cycle.clone() };
     let decision = Decision {
         events: Vec::new(),
         close: vec![Close { scope, except: Vec::new(), reason: Reason::Superseded }],
