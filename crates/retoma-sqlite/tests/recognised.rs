@@ -86,8 +86,7 @@ impl Model {
     fn append(&mut self, batch: &[(EventId, Told)]) -> Vec<Expected> {
         let mut new = Vec::new();
         for (index, (id, told)) in batch.iter().enumerate() {
-            if !self.deliveries.contains_key(&told.delivery) {
-                self.deliveries.insert(told.delivery, *id);
+            if *self.deliveries.entry(told.delivery).or_insert(*id) == *id {
                 new.push(index);
             }
         }
