@@ -13,3 +13,4 @@ pub mod hotmart;
 pub mod inbound;
 pub mod outbound;
 mod rng;
+pub mod whatsapp_cloud;

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use retoma_core::ids::Tenant;
 use retoma_engine::address_guard::AddressGuard;
 use retoma_engine::{Clock, Engine, EngineSetup, HttpTransport, Supervisor, SystemClock};
-use retoma_server::{AppState, Door, LocalKey, Rate, ServerSetup};
+use retoma_server::{AppState, Door, LocalKey, Rate, RatePerAddress, ServerSetup};
 use retoma_sqlite::{OpenError, Options, SqliteStore};
 use retoma_store::Retention;
 
@@ -65,8 +65,14 @@ pub(crate) async fn start(
         doors: setup
             .sources
             .into_iter()
-            .map(|source| Door { source: source.source, rate: source.rate.map(|(count, per)| Rate::new(count, per)) })
+            .map(|setup| Door {
+                source: setup.source,
+                rate: setup.rate.map(|(count, per)| Rate::new(count, per)),
+                rate_per_address: setup.rate_per_address.map(|(count, per)| RatePerAddress::new(count, per)),
+                addresses: setup.addresses,
+            })
             .collect(),
+        proxies: setup.proxies,
         channels: channels.keys().cloned().collect(),
         default_channel: setup.default_channel.clone(),
         timezone: setup.timezone,

@@ -7,3 +7,4 @@ mod auth;
 mod house;
 mod operators;
 mod serving;
+mod wire;

@@ -13,7 +13,7 @@ fn path(text: &str) -> Option<Path> {
 fn mapped(on_missing_id: OnMissingId) -> Source {
     let mut source = source(Provider::Generic);
     source.mapping = Some(Mapping {
-        id: path("$.id"),
+        id: path("$.id").into_iter().collect(),
         kind: path("$.event"),
         contact: path("$.phone"),
         order: path("$.order_id"),
