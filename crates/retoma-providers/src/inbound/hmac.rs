@@ -154,16 +154,31 @@ fn timestamp(scheme: &Hmac, request: &Request) -> Result<Option<String>, String>
     let value = values.first().map(|value| String::from_utf8_lossy(value).into_owned());
     // `t=1790000000,v1=..`: both in one header.
     let value = match value {
-        Some(value) if scheme.place.is_header(name) => value.split(',').find_map(|item| {
-            let item = item.trim();
-            item.strip_prefix("t=").or_else(|| item.strip_prefix("ts=")).map(str::to_owned)
-        }),
+        Some(value) if scheme.place.is_header(name) => stamp_in_list(&value),
         other => other,
     };
-    match value {
+    // The signature covers the timestamp, so that it may be taken from wherever it stands.
+    match value.or_else(|| stamp_elsewhere(scheme, request)) {
         Some(value) => Ok(Some(value)),
         None => Err(format!("header {name} carries no timestamp")),
     }
+}
+
+/// The timestamp in the places where senders put it.
+fn stamp_elsewhere(scheme: &Hmac, request: &Request) -> Option<String> {
+    let beside = scheme.place.values(request).into_iter().find_map(|value| stamp_in_list(&value));
+    let names =
+        ["x-timestamp", "x-signature-timestamp", "x-request-timestamp", "x-webhook-timestamp", "webhook-timestamp"];
+    let own = || names.iter().flat_map(|name| header_values(&request.headers, name)).next();
+    beside.or_else(|| own().map(|value| String::from_utf8_lossy(&value).into_owned()))
+}
+
+/// `t=1790000000,v1=..`: the timestamp beside the signature.
+fn stamp_in_list(value: &str) -> Option<String> {
+    value
+        .split([',', ' '])
+        .map(str::trim)
+        .find_map(|item| item.strip_prefix("t=").or_else(|| item.strip_prefix("ts=")).map(str::to_owned))
 }
 
 /// A piece of what is signed.
