@@ -5,6 +5,7 @@ mod moves;
 mod people;
 pub(crate) mod recognised;
 mod spread;
+mod stub;
 
 pub(crate) use append::PAID_RANK;
 pub(crate) use people::number as kind_number;

@@ -40,6 +40,11 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// bytes are kept), or a fact that was known under another delivery key (stored as `ignored`, reason
     /// `repeated_fact`, and sent to no contact).
     ///
+    /// An event that was ignored because its content was not there yet (reason `content_pending`) is filled by the first
+    /// copy of its key that is to be decided: it keeps its id, takes over everything else from that copy, enters the inbox,
+    /// and is answered as new. Further copies without content change nothing and flag nothing (FC-06). Such a message moves
+    /// its known contact's last inbound time forward: somebody wrote, whatever it will say.
+    ///
     /// A payment-type event whose identities (order, phone, e-mail) name further contacts with open conversations becomes a
     /// child event (key derived from the parent's and the contact) in each of their inboxes (C11 "cancel wide").
     /// Never merges contacts.
