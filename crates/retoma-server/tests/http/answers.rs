@@ -475,3 +475,26 @@ async fn a_slow_body_is_cut_off_on_a_real_socket_and_nothing_of_it_is_stored() {
     is_problem(&answer, "slow");
     assert_eq!(house.get("/v1/events").await.body["items"], json!([]));
 }
+
+// FC-06
+#[tokio::test]
+async fn a_message_that_comes_empty_first_is_answered_once_when_its_text_comes() {
+    let house = House::new().await;
+    let full = message("3AC8C6TEST06", "5531900030003", "manda o pix");
+    let mut empty = full.clone();
+    empty["data"].as_object_mut().unwrap().remove("message");
+    empty["data"]["messageStubType"] = json!(2);
+    let first = house.json("zap", &empty).await;
+    assert_eq!((first.status.as_u16(), &first.body["status"]), (200, &json!("ignored")));
+    assert_eq!(house.json("zap", &empty).await.body["duplicate"], true);
+    let filled = house.json("zap", &full).await;
+    assert_eq!((&filled.body["status"], &filled.body["event_id"]), (&json!("received"), &first.body["event_id"]));
+    house.decided(&filled).await;
+    for copy in [&empty, &full, &empty] {
+        let again = house.json("zap", copy).await;
+        assert_eq!((&again.body["status"], &again.body["altered"]), (&json!("decided"), &Value::Null), "{again:?}");
+    }
+    let found = house.get("/v1/contacts?phone=5531900030003").await;
+    let tasks = house.get(&format!("/v1/tasks?contact={}", found.body["items"][0]["id"].as_str().unwrap())).await;
+    assert_eq!(tasks.body["items"].as_array().unwrap().len(), 1, "one answer: {}", tasks.body);
+}
