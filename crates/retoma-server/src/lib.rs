@@ -27,6 +27,7 @@ mod intake;
 pub mod problem;
 mod query;
 mod rate;
+pub mod reconcile;
 mod serve;
 mod state;
 mod status_page;

@@ -1,6 +1,7 @@
 //! Facts: events come in ([`append`](self)), are moved by people, or are given up.
 
 mod append;
+mod known;
 mod moves;
 mod people;
 pub(crate) mod recognised;

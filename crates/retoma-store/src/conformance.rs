@@ -43,6 +43,7 @@ macro_rules! conformance_cases {
         $callback! {
             events::a_hundred_identical_deliveries_at_once_are_one_event,
             events::a_batch_dedupes_within_itself,
+            events::keys_are_known_once_somebody_claimed_them,
             events::a_message_without_content_is_filled_by_the_copy_that_has_it,
             events::a_later_copy_without_content_takes_nothing_away,
             events::a_message_without_content_counts_as_written,

@@ -25,6 +25,7 @@ pub use types::*;
 use jiff::Timestamp;
 use retoma_core::decision::Decision;
 use retoma_core::ids::{ContactId, EventId, TaskId, Tenant};
+use retoma_core::keys::Key16;
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
 
@@ -49,6 +50,9 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// child event (key derived from the parent's and the contact) in each of their inboxes (C11 "cancel wide").
     /// Never merges contacts.
     fn append_events(&self, batch: Vec<Intake>) -> impl Future<Output = Result<Vec<Vec<Appended>>>> + Send;
+
+    /// Which of these delivery or business keys were claimed already. A hint: another intake may claim one right after.
+    fn known_keys(&self, keys: Vec<Key16>) -> impl Future<Output = Result<Vec<bool>>> + Send;
 
     /// Releases, discards or replays held, quarantined or ended events; one audit row each. A released or replayed event
     /// becomes `received` and enters the inbox again; what was concluded under derived keys is recognised, not repeated.

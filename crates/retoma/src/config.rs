@@ -24,6 +24,7 @@ mod auth;
 mod channels;
 mod document;
 pub(crate) mod flows;
+mod reconcile;
 mod retry;
 mod secrets;
 mod sources;

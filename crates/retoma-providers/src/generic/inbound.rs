@@ -19,7 +19,11 @@ const PLATFORM: &str = "generic";
 /// Reads a body: one event, or a list of them.
 pub(crate) fn read(maker: &Maker<'_>, body: &Value) -> Result<Vec<Part>, Refusal> {
     let nothing = Mapping::default();
-    let mapping = maker.source.mapping.as_ref().unwrap_or(&nothing);
+    read_by(maker, maker.source.mapping.as_ref().unwrap_or(&nothing), body)
+}
+
+/// Reads a body by that mapping.
+pub(crate) fn read_by(maker: &Maker<'_>, mapping: &Mapping, body: &Value) -> Result<Vec<Part>, Refusal> {
     if !body.is_array() {
         check_origin(mapping, body).map_err(Refusal::Origin)?;
         return event(maker, mapping, body, None).map(|part| vec![part]).map_err(Refusal::Malformed);

@@ -34,13 +34,18 @@ impl Source {
         }
     }
 
+    /// What one body, or one item of a platform's list, says.
+    pub(crate) fn read_item(&self, maker: &Maker<'_>, value: &Value) -> Result<Vec<Part>, Refusal> {
+        match self.provider {
+            Provider::Generic => generic::inbound::read(maker, value),
+            Provider::Evolution => evolution::inbound::read(maker, value),
+            Provider::Hotmart => Ok(hotmart::inbound::read(maker, value)),
+            Provider::WhatsappCloud => whatsapp_cloud::inbound::read(maker, value),
+        }
+    }
+
     fn read_value(&self, maker: &Maker<'_>, value: &Value, request: &Request) -> Result<Vec<Part>, Refusal> {
-        let parts = match self.provider {
-            Provider::Generic => generic::inbound::read(maker, value)?,
-            Provider::Evolution => evolution::inbound::read(maker, value)?,
-            Provider::Hotmart => hotmart::inbound::read(maker, value),
-            Provider::WhatsappCloud => whatsapp_cloud::inbound::read(maker, value)?,
-        };
+        let parts = self.read_item(maker, value)?;
         if parts.len() <= PARTS_MAX {
             return Ok(parts);
         }

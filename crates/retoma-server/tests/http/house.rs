@@ -43,6 +43,7 @@ impl Transport for Taken {
 pub(crate) struct House {
     pub(crate) router: Router,
     pub(crate) engine: Engine<SqliteStore>,
+    pub(crate) state: AppState<SqliteStore>,
     pub(crate) faults: FaultPlan,
     _supervisor: Supervisor,
     _dir: tempfile::TempDir,
@@ -97,7 +98,7 @@ impl House {
                 version: "test",
             },
         );
-        Self { router: retoma_server::router(state), engine, faults, _supervisor: supervisor, _dir: dir }
+        Self { router: retoma_server::router(state.clone()), state, engine, faults, _supervisor: supervisor, _dir: dir }
     }
 
     /// Sends a request as it stands.

@@ -276,3 +276,13 @@ pub async fn a_message_without_content_counts_as_written<S: Store>(store: &S) {
         assert_eq!(last().await, Some(at(expected)));
     }
 }
+
+/// A11: whoever lists what a platform has brings in only what nobody said.
+pub async fn keys_are_known_once_somebody_claimed_them<S: Store>(store: &S) {
+    let event = payment(1, EventKind::PaymentApproved, "T1", vec![phone("5541999990001")]);
+    let keys = vec![event.delivery_key, event.business_key.unwrap(), digest16("delivery", &[b"never"])];
+    assert_eq!(store.known_keys(keys.clone()).await.unwrap(), [false, false, false]);
+    append_new(store, event).await;
+    assert_eq!(store.known_keys(keys).await.unwrap(), [true, true, false]);
+    assert_eq!(store.known_keys(vec![]).await.unwrap(), Vec::<bool>::new());
+}

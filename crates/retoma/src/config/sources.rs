@@ -7,12 +7,13 @@ use retoma_core::event::EventKind;
 use retoma_core::finding::{Level, suggest};
 use retoma_core::ids::{FlowName, SourceName, Tenant};
 use retoma_providers::inbound::{Auth, CloudDoor, Mapping, OnMissingId, Path, Provider, Source};
+use retoma_providers::reconcile::Reconcile;
 use retoma_server::Network;
 
 use super::auth;
 use super::document::{Section, Value};
 use super::secrets::Secrets;
-use super::{Names, values};
+use super::{Names, reconcile, values};
 
 /// A source with what the server enforces before it asks the provider.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct SourceSetup {
     pub(crate) rate_per_address: Option<(u32, Duration)>,
     /// Who may send at all.
     pub(crate) addresses: Option<Vec<Network>>,
+    /// Where the platform lists what it has.
+    pub(crate) reconcile: Option<Reconcile>,
 }
 
 /// The largest body where a source says nothing (A10).
@@ -82,9 +85,10 @@ pub(super) fn read(name: &str, value: &Value<'_>, names: &Names, secrets: &Secre
             auth::whatsapp_cloud(&section, secrets)
         }
     };
+    let reconcile = reconcile::read(&section, provider, secrets);
     section.finish();
     source.auth = auth?;
-    Some(SourceSetup { source, rate, rate_per_address, addresses })
+    Some(SourceSetup { source, rate, rate_per_address, addresses, reconcile })
 }
 
 /// A list of addresses and networks. An empty one would let nobody in, and is a mistake.
@@ -199,7 +203,7 @@ fn flow_of(section: &Section<'_>, names: &Names) -> Option<FlowName> {
 }
 
 /// Where a generic body keeps things (A9).
-fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
+pub(super) fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
     let path = |key| section.value(key).and_then(|value| path_of(&value));
     let on_missing_id = section
         .value("on_missing_id")
@@ -283,7 +287,7 @@ fn origin_of(section: &Section<'_>) -> Vec<(Path, String)> {
     table.entries().into_iter().filter_map(read).collect()
 }
 
-fn path_of(value: &Value<'_>) -> Option<Path> {
+pub(super) fn path_of(value: &Value<'_>) -> Option<Path> {
     value.parse("bad_jsonpath", "\"$.order.id\"", |text| {
         Path::parse(text).map_err(|error| format!("{text:?} is no JSONPath (RFC 9535): {error}"))
     })

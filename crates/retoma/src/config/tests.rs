@@ -205,6 +205,16 @@ provider = "generic"
 id = "$.id"
 type = "$.event"
 auth = { hmac = { query = "signature", algorithm = "sha1" }, secret = { file = "token" } }
+[sources.f.reconcile]
+url = "https://api.example.com/orders?since={since}"
+header = "Authorization"
+prefix = "Bearer "
+secret = { env = "HOTTOK" }
+every = "5m"
+items = "$.orders[*]"
+next = "$.next"
+id = "$.number"
+type = "$.status"
 "##;
 
 #[test]
@@ -233,6 +243,9 @@ fn every_form_of_proof_and_every_limit_of_a_door_can_be_written() {
     assert!(matches!(&of("d").source.auth, Auth::SecretPath { .. }));
     assert!(matches!(&of("e").source.auth, Auth::StandardWebhooks { secrets, tolerance }
         if secrets.len() == 2 && tolerance.as_secs() == 300));
+    let list = of("f").reconcile.as_ref().unwrap();
+    assert_eq!((list.every.as_secs(), list.lookback.as_secs()), (300, 86_400));
+    assert!(list.credential.is_some() && list.next.is_some() && list.mapping.as_ref().unwrap().id.len() == 1);
     assert!(matches!(&of("f").source.auth, Auth::Hmac(scheme)
         if scheme.place == SignaturePlace::Query("signature".into())));
 }
@@ -291,6 +304,11 @@ fn what_is_wrong_is_named_with_code_line_and_fix() {
         (format!("{}phone_number_id = \"2\"", CLOUD.replace("verify_token", "verify_tokn")), "missing_key", 1, "verify_token"),
         (format!("{CLOUD}phone_number_id = \"2\"\nauth = \"none\""), "bad_value", 6, "app secret"),
         (source("addresses = [\"10.0.0.0/8\", \"loja\"]"), "bad_address", 6, "203.0.113"),
+        (source("reconcile = {}"), "missing_key", 6, "since"),
+        (source("reconcile = { url = \"https://x/{from}\" }"), "bad_url", 6, "{since}"),
+        (source("reconcile = { url = \"ftp://x/\" }"), "bad_url", 6, "https"),
+        (source("reconcile = { url = \"https://x/\", every = \"1s\" }"), "bad_value", 6, "15m"),
+        (source("reconcile = { url = \"https://x/\", secret = { file = \"token\" } }"), "bad_value", 6, "header"),
         (source("addresses = []"), "bad_value", 6, "remove"),
         (source("rate_per_address = \"1\""), "bad_rate", 6, "50/s"),
         (source("origin = { \"store\" = \"77\" }"), "bad_jsonpath", 6, "$.store"),
