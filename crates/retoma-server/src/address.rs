@@ -27,8 +27,8 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Self, NotANetwork> {
         let wrong = || NotANetwork(text.to_owned());
-        let (first, bits) =
-            text.trim().split_once('/').map_or((text.trim(), None), |(first, bits)| (first, Some(bits)));
+        let text = text.trim();
+        let (first, bits) = text.split_once('/').map_or((text, None), |(first, bits)| (first, Some(bits)));
         let first: IpAddr = first.parse().map_err(|_| wrong())?;
         let most = if first.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Ok(most), str::parse).map_err(|_| wrong())?;

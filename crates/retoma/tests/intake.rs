@@ -6,11 +6,14 @@
 #[path = "harness/harness.rs"]
 mod harness;
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use harness::free_port;
 use harness::http;
 use harness::process::{Running, run};
+use harness::{free_port, wait_until};
 use serde_json::{Value, json};
 
 const SECRET: &str = "segredo-de-teste";
@@ -55,6 +58,19 @@ impl Shop {
         let text = text.replace("127.0.0.1:8080", &format!("127.0.0.1:{}", shop.port));
         std::fs::write(&path, text.replace("127.0.0.1:8081", &format!("127.0.0.1:{}", free_port())) + SOURCES).unwrap();
         shop
+    }
+
+    /// With a platform that lists its orders on that port.
+    fn listing(self, port: u16) -> Self {
+        let path = self.folder().join("retoma.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = text.replace("allow = [", &format!("allow = [\"127.0.0.1:{port}\", "));
+        let list = format!(
+            "[sources.pedidos.reconcile]\nurl = \"http://127.0.0.1:{port}/orders?since={{since}}\"\nitems = \"$.orders[*]\"\n\
+             header = \"X-Key\"\nprefix = \"k \"\nsecret = {{ env = \"NEW_SECRET\" }}\n"
+        );
+        std::fs::write(&path, text + &list).unwrap();
+        self
     }
 
     fn folder(&self) -> PathBuf {
@@ -152,4 +168,36 @@ fn events_that_wait_for_a_person_are_released_discarded_and_replayed() {
     for action in ["event.release", "event.discard", "event.replay"] {
         assert!(audit.contains(action), "{audit}");
     }
+}
+
+/// Answers one request on the listener with that list, and hands its head over.
+fn list_once(listener: &TcpListener, list: &Value) -> String {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let body = list.to_string();
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    String::from_utf8(head).unwrap()
+}
+
+// A11
+#[test]
+fn what_a_platform_lists_and_never_sent_is_brought_in_and_decided() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let shop = Shop::new().listing(listener.local_addr().unwrap().port());
+    let order = json!({ "id": "e1", "event": "pix.created", "phone": "5541999990007", "order": "P-7" });
+    let platform = std::thread::spawn(move || list_once(&listener, &json!({ "orders": [order] })));
+    let server = shop.serve();
+    let head = platform.join().unwrap().to_lowercase();
+    assert!(head.starts_with("get /orders?since=20") && head.contains("x-key: k o-proximo"), "{head}");
+    let tasks = || shop.json(&["task", "list", "--contact", "5541999990007"]);
+    wait_until("the missing order is decided", Duration::from_secs(30), || {
+        tasks().1["items"].as_array().is_some_and(|tasks| tasks.len() == 3)
+    });
+    let log = std::fs::read_to_string(&server.stderr).unwrap() + &std::fs::read_to_string(&server.stdout).unwrap();
+    assert!(log.contains("had never arrived") && !log.contains("o-proximo"), "{log}");
 }

@@ -60,7 +60,7 @@ mod tests {
                 "hub.verify_token=novo%20token%2B&hub.challenge=a%3Cb%3E&hub.mode=subscribe",
                 Handshake::Challenge("a<b>".into()),
             ),
-            ("hub.mode=subscribe&hub.challenge=1&hub.verify_token=errado", wrong.clone()),
+            ("hub.mode=subscribe&hub.challenge=1&hub.verify_token=errado", wrong),
             ("hub.mode=subscribe&hub.challenge=1", refused("query parameter hub.verify_token is missing")),
             ("hub.mode=unsubscribe&hub.challenge=1&hub.verify_token=velho", refused("hub.mode is not subscribe")),
             ("", refused("hub.mode is not subscribe")),

@@ -241,19 +241,17 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// The entry of `contacts` that a message is from: the one that shares an id with it, or the only one.
+    /// The entry of `contacts` that a message is from.
     fn card_of(&self, item: &Value) -> Option<&'a Value> {
         let cards = self.value.get("contacts")?.as_array()?;
         let same = |card: &&Value, field: &str, of: &str| {
             let id = item.get(field).and_then(Value::as_str);
             id.is_some() && card.get(of).and_then(Value::as_str) == id
         };
-        cards.iter().find(|card| same(card, "from", "wa_id") || same(card, "from_user_id", "user_id")).or(
-            match cards.as_slice() {
-                [only] if item.get("from").is_none() && item.get("from_user_id").is_none() => Some(only),
-                _ => None,
-            },
-        )
+        let found = cards.iter().find(|card| same(card, "from", "wa_id") || same(card, "from_user_id", "user_id"));
+        // One card beside one message is its sender's, in whichever spelling each names him (ninth digit).
+        let is_alone = || cards.len() == 1 && self.list("messages").count() == 1;
+        found.or_else(|| cards.first().filter(|_| is_alone()))
     }
 
     /// A message that somebody typed in the business app: a person took over (C8).

@@ -17,7 +17,7 @@ pub(super) fn content(item: &Value) -> Content<'_> {
             Some(text) => ("text", Some(text), None),
             None => return Content::Nothing { reason: "content_pending" },
         },
-        "button" => ("button", at("/text").or(at("/payload")), at("/payload")),
+        "button" => ("button", at("/text").or_else(|| at("/payload")), at("/payload")),
         "interactive" => interactive(body),
         "image" | "video" | "document" | "audio" | "sticker" => (kind, at("/caption"), None),
         "location" => (kind, at("/name"), None),
