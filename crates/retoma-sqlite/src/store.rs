@@ -266,7 +266,7 @@ impl Store for SqliteStore {
     }
 
     async fn known_keys(&self, keys: Vec<retoma_core::keys::Key16>) -> Result<Vec<bool>> {
-        self.list(move |database| database.known_keys(&keys)).await
+        self.write(1, 0, move |database| database.known_keys(&keys)).await
     }
 
     async fn get_raw(&self, tenant: Tenant, id: EventId) -> Result<Option<RawRequest>> {

@@ -1,4 +1,5 @@
-//! Which keys were claimed already, for whoever lists what a platform has and brings in only what is missing (A11).
+//! Which keys were claimed already, for whoever lists what a platform has and brings in only what is missing (A11). Asked of
+//! the writer: it alone sees the keys that the table does not hold yet.
 
 use retoma_core::keys::Key16;
 
@@ -12,7 +13,6 @@ impl Database {
     }
 
     fn known(&self, keys: &[Key16]) -> Result<Vec<bool>> {
-        let mut find = self.connection.prepare_cached("SELECT 1 FROM dedupe WHERE key = ?1")?;
-        keys.iter().map(|key| Ok(find.exists([&key.0[..]])?)).collect()
+        keys.iter().map(|key| self.is_claimed(&key.0)).collect()
     }
 }
