@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Request, Uri, header};
+use http::{Method, Request, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::SendRequest;
 use retoma_providers::outbound::{WireEnd, WireRequest};
@@ -48,6 +48,18 @@ pub trait Transport: Send + Sync + 'static {
         request: WireRequest,
         deadline: Duration,
         start_by: Duration,
+    ) -> impl Future<Output = WireEnd> + Send;
+}
+
+/// How a platform is asked what it has: a GET request, whose answer is read up to a limit of the caller's.
+pub trait Fetch: Send + Sync + 'static {
+    /// Writes the request and reads its answer, in at most `deadline`. A longer answer is cut at `bytes_max`.
+    fn fetch(
+        &self,
+        url: String,
+        headers: http::HeaderMap,
+        bytes_max: usize,
+        deadline: Duration,
     ) -> impl Future<Output = WireEnd> + Send;
 }
 
@@ -164,6 +176,7 @@ impl HttpTransport {
         &self,
         connection: &mut Connection,
         request: Request<Full<Bytes>>,
+        bytes_max: usize,
         deadline: Duration,
     ) -> WireEnd {
         let before = connection.written.load(Ordering::Acquire);
@@ -174,7 +187,7 @@ impl HttpTransport {
             while let Some(frame) = body.frame().await {
                 let frame = frame.map_err(|error| plain(&error))?;
                 if let Ok(data) = frame.into_data() {
-                    let room = ANSWER_BYTES_MAX.saturating_sub(kept.len());
+                    let room = bytes_max.saturating_sub(kept.len());
                     kept.extend_from_slice(&data[..data.len().min(room)]);
                     if data.len() > room {
                         // The rest is not worth reading; dropping the body closes the connection.
@@ -231,10 +244,10 @@ fn destination(url: &str) -> Result<(Destination, Uri), String> {
     Ok((Destination { tls, host, port }, uri))
 }
 
-fn to_http(request: WireRequest, uri: &Uri) -> Result<Request<Full<Bytes>>, String> {
+fn to_http(method: Method, request: WireRequest, uri: &Uri) -> Result<Request<Full<Bytes>>, String> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let mut built = Request::post(path).header(header::HOST, authority);
+    let mut built = Request::builder().method(method).uri(path).header(header::HOST, authority);
     for (name, value) in &request.headers {
         built = built.header(name, value);
     }
@@ -246,8 +259,28 @@ fn to_http(request: WireRequest, uri: &Uri) -> Result<Request<Full<Bytes>>, Stri
 
 impl Transport for HttpTransport {
     async fn send(&self, request: WireRequest, deadline: Duration, start_by: Duration) -> WireEnd {
+        self.perform(Method::POST, request, ANSWER_BYTES_MAX, deadline, start_by).await
+    }
+}
+
+impl Fetch for HttpTransport {
+    async fn fetch(&self, url: String, headers: http::HeaderMap, bytes_max: usize, deadline: Duration) -> WireEnd {
+        let request = WireRequest { url, headers, body: Bytes::new() };
+        self.perform(Method::GET, request, bytes_max, deadline, Duration::MAX).await
+    }
+}
+
+impl HttpTransport {
+    async fn perform(
+        &self,
+        method: Method,
+        request: WireRequest,
+        bytes_max: usize,
+        deadline: Duration,
+        start_by: Duration,
+    ) -> WireEnd {
         let begun = self.clock.monotonic();
-        let prepared = destination(&request.url).and_then(|(to, uri)| Ok((to, to_http(request, &uri)?)));
+        let prepared = destination(&request.url).and_then(|(to, uri)| Ok((to, to_http(method, request, &uri)?)));
         let (to, request) = match prepared {
             Ok(prepared) => prepared,
             Err(what) => return WireEnd::NotWritten { what },
@@ -271,7 +304,7 @@ impl Transport for HttpTransport {
             return WireEnd::NotWritten { what: START_TOO_OLD.to_owned() };
         }
         let left = deadline.saturating_sub(now.saturating_sub(begun));
-        let end = self.exchange(&mut connection, request, left).await;
+        let end = self.exchange(&mut connection, request, bytes_max, left).await;
         if matches!(end, WireEnd::Answer { .. }) && !connection.sender.is_closed() {
             self.keep_idle(to, connection);
         }

@@ -10,8 +10,9 @@ use retoma_core::identity::Identity;
 use retoma_core::ids::{ChannelName, FlowName, SourceName, Tenant};
 use retoma_core::keys::Key16;
 
-mod auth;
+pub(crate) mod auth;
 pub(crate) mod body;
+pub(crate) mod content;
 #[cfg(test)]
 mod fuzz;
 mod headers;
@@ -20,10 +21,13 @@ pub(crate) mod json;
 pub(crate) mod money;
 pub(crate) mod part;
 pub(crate) mod read;
+mod respell;
 #[cfg(test)]
 pub(crate) mod shown;
+mod standard_webhooks;
 
 pub use headers::kept_headers;
+pub use hmac::unknown_places;
 
 /// A provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +38,8 @@ pub enum Provider {
     Evolution,
     /// Hotmart webhook 2.0.
     Hotmart,
+    /// WhatsApp Cloud API (Meta Graph).
+    WhatsappCloud,
 }
 
 /// A configured source, ready to use: secrets loaded, paths compiled.
@@ -55,10 +61,21 @@ pub struct Source {
     pub auth: Auth,
     /// Evolution: the instance that bodies must name.
     pub instance: Option<String>,
+    /// Cloud API: the numbers that bodies must name, and the handshake.
+    pub cloud: Option<CloudDoor>,
     /// Generic: where things are in the body.
     pub mapping: Option<Mapping>,
     /// Largest body, in bytes.
     pub body_bytes_max: usize,
+}
+
+/// What a door of the Cloud API knows beside its app secret.
+#[derive(Debug)]
+pub struct CloudDoor {
+    /// The business numbers that it stands for, by Meta's ids. One app has one address for all of its numbers.
+    pub phone_number_ids: Vec<String>,
+    /// Accepted verify tokens of the GET handshake.
+    pub verify_tokens: Vec<Secret>,
 }
 
 /// How callers prove themselves (A3). Several secrets rotate: any of them is accepted.
@@ -82,8 +99,34 @@ pub enum Auth {
         /// Accepted tokens.
         secrets: Vec<Secret>,
     },
+    /// A token in a field of the body.
+    Body {
+        /// Where.
+        path: Path,
+        /// Accepted tokens.
+        secrets: Vec<Secret>,
+    },
+    /// A token as the last part of the address: `/in/{source}/{token}`.
+    SecretPath {
+        /// Accepted tokens.
+        secrets: Vec<Secret>,
+    },
+    /// HTTP Basic.
+    Basic {
+        /// The user.
+        user: String,
+        /// Accepted passwords.
+        secrets: Vec<Secret>,
+    },
     /// HMAC over the raw bytes.
     Hmac(Hmac),
+    /// Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`; also under their `svix-` names).
+    StandardWebhooks {
+        /// Accepted secrets, `whsec_` with base64 behind it.
+        secrets: Vec<Secret>,
+        /// How old, or how far ahead, a signature may be.
+        tolerance: std::time::Duration,
+    },
 }
 
 /// A secret. Never printed.
@@ -106,15 +149,15 @@ impl std::fmt::Debug for Secret {
 /// An HMAC scheme.
 #[derive(Debug)]
 pub struct Hmac {
-    /// The header that carries the signature.
-    pub header: String,
+    /// What carries the signature.
+    pub place: SignaturePlace,
     /// Digest.
     pub algorithm: HmacAlgorithm,
     /// Encoding of the signature.
     pub encoding: HmacEncoding,
     /// What stands before the signature (`sha256=`).
     pub prefix: String,
-    /// What is signed: `{body}` and `{timestamp}` are replaced.
+    /// What is signed: `{body}`, `{timestamp}`, `{method}`, `{path}`, `{header:NAME}` and `{query:NAME}` are replaced.
     pub content: String,
     /// The header of the timestamp, where `content` names one.
     pub timestamp_header: Option<String>,
@@ -122,6 +165,15 @@ pub struct Hmac {
     pub tolerance: Option<std::time::Duration>,
     /// Accepted keys.
     pub secrets: Vec<Secret>,
+}
+
+/// Where a signature stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SignaturePlace {
+    /// In a header.
+    Header(String),
+    /// In a parameter of the query string.
+    Query(String),
 }
 
 /// HMAC digests.
@@ -147,8 +199,8 @@ pub enum HmacEncoding {
 /// Where a generic body keeps things (A9), compiled.
 #[derive(Debug, Default)]
 pub struct Mapping {
-    /// Event id.
-    pub id: Option<Path>,
+    /// Event id: one path, or several whose values together are one. None is known if one of them is missing.
+    pub id: Vec<Path>,
     /// Event type.
     pub kind: Option<Path>,
     /// Phone, e-mail or `{ddd, number}` of the contact.
@@ -167,8 +219,12 @@ pub struct Mapping {
     pub types: std::collections::BTreeMap<String, EventKind>,
     /// Paths that must be there.
     pub required: Vec<Path>,
+    /// What a body must say of where it comes from: path and text (A1).
+    pub origin: Vec<(Path, String)>,
     /// What to do without an id.
     pub on_missing_id: OnMissingId,
+    /// What changes with every attempt and is left out of a fingerprint.
+    pub fingerprint_without: Vec<Path>,
 }
 
 /// A compiled RFC 9535 path with its text.
@@ -197,6 +253,10 @@ pub enum OnMissingId {
 pub struct Request {
     /// Headers.
     pub headers: HeaderMap,
+    /// The path of the address, as it came.
+    pub path: String,
+    /// What stands behind the source's name in the path.
+    pub path_token: Option<String>,
     /// The query string, without `?`.
     pub query: String,
     /// The body, byte for byte.

@@ -12,4 +12,6 @@ pub mod generic;
 pub mod hotmart;
 pub mod inbound;
 pub mod outbound;
+pub mod reconcile;
 mod rng;
+pub mod whatsapp_cloud;

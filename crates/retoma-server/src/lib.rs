@@ -14,6 +14,7 @@ use axum::routing::{delete, get, post};
 use retoma_store::Store;
 
 mod access;
+mod address;
 mod api;
 pub mod auth;
 mod body;
@@ -26,14 +27,16 @@ mod intake;
 pub mod problem;
 mod query;
 mod rate;
+pub mod reconcile;
 mod serve;
 mod state;
 mod status_page;
 mod views;
 
+pub use address::{Network, Peer, Proxies};
 pub use auth::LocalKey;
 pub use counters::Counters;
-pub use rate::Rate;
+pub use rate::{Rate, RatePerAddress};
 pub use serve::{Limits, serve};
 pub use state::{AppState, Door, ServerSetup};
 
@@ -51,8 +54,10 @@ pub fn router<S: Store>(state: AppState<S>) -> Router {
         .route("/healthz/pipeline", get(health::pipeline::<S>))
         .route("/problems/{code}", get(problem::page))
         // Providers are set up with and without the slash (FC-41); a redirect would count as a failure.
-        .route("/in/{source}", post(inbox::post::<S>))
-        .route("/in/{source}/", post(inbox::post::<S>))
+        .route("/in/{source}", post(inbox::post::<S>).get(inbox::handshake::<S>))
+        .route("/in/{source}/", post(inbox::post::<S>).get(inbox::handshake::<S>))
+        // Senders that can neither sign nor add a header carry their secret in the address.
+        .route("/in/{source}/{token}", post(inbox::post::<S>).get(inbox::handshake::<S>))
         .nest("/v1", v1())
         .fallback(async || Problem::new(Code::NotFound, "there is nothing under this address"))
         .method_not_allowed_fallback(async || Problem::new(Code::MethodNotAllowed, "this address takes other methods"))

@@ -48,9 +48,12 @@ codes! {
     BadCredential = "bad_credential", UNAUTHORIZED, "The source's credential is missing or wrong",
         "Nothing was stored. The sender must prove itself as the source is configured: a token in a header or in the query, \
          or a signature over the exact bytes. The operator's log says which part did not fit; the sender is not told.";
-    WrongOrigin = "wrong_origin", FORBIDDEN, "The body is not from this source's account",
-        "Nothing was stored. The instance or account named in the body is not the one configured for this source. Point the \
-         webhook at its own source.";
+    WrongOrigin = "wrong_origin", FORBIDDEN, "The request is not from where this source expects it",
+        "Nothing was stored. The instance, account or number named in the body is not the one configured for this source, or \
+         the sender's address is not in the source's list. Point the webhook at its own source, or add the address.";
+    HandshakeRefused = "handshake_refused", FORBIDDEN, "The handshake's token was not accepted",
+        "The provider asked whether this address is yours, with a verify token that is not the source's verify_token. Give \
+         both the same value and ask again; the operator's log says which part did not fit.";
     UnknownSource = "unknown_source", NOT_FOUND, "There is no such source",
         "The last part of the address names a source of the configuration ([sources.NAME]). Check its spelling.";
     Malformed = "malformed", BAD_REQUEST, "The body cannot be understood",

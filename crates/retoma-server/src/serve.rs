@@ -19,6 +19,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt;
 
+use crate::address::Peer;
+
 /// What a server allows.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -53,7 +55,9 @@ pub async fn serve(
             () = &mut stop => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if connections.len() < limits.connections => match accepted {
-                Ok((stream, _)) => { connections.spawn(connection(stream, router.clone(), limits, graceful.watcher())); }
+                Ok((stream, peer)) => {
+                    connections.spawn(connection(stream, Peer(peer.ip()), router.clone(), limits, graceful.watcher()));
+                }
                 Err(error) => {
                     // Out of file descriptors, mostly: let some connections end instead of spinning.
                     tracing::warn!(event = "accept_failed", error = %error, "a connection could not be accepted");
@@ -70,10 +74,19 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(stream: TcpStream, router: Router, limits: Limits, watcher: hyper_util::server::graceful::Watcher) {
+async fn connection(
+    stream: TcpStream,
+    peer: Peer,
+    router: Router,
+    limits: Limits,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
     // Answers are small and written at once; waiting for more bytes would only add delay.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request: Request<Incoming>| router.clone().oneshot(request.map(Body::new)));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        router.clone().oneshot(request.map(Body::new))
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_for)

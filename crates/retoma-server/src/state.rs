@@ -14,23 +14,37 @@ use retoma_providers::inbound::Source;
 use retoma_store::Store;
 use tokio::sync::Semaphore;
 
+use crate::address::{Network, Proxies};
 use crate::auth::{Keys, LocalKey};
 use crate::counters::Counters;
-use crate::rate::Rate;
+use crate::rate::{Rate, RatePerAddress};
 use crate::status_page::LastStatus;
 
 /// A door: the provider's source, and what the server itself enforces.
 pub struct Door {
     /// The source.
     pub source: Source,
-    /// Its limit of requests.
+    /// Its limit of requests that proved themselves.
     pub rate: Option<Rate>,
+    /// The limit of each address, proof or not.
+    pub rate_per_address: Option<RatePerAddress>,
+    /// Who may send at all; everybody where there is no list.
+    pub addresses: Option<Vec<Network>>,
+}
+
+impl Door {
+    /// A door without limits of its own.
+    pub fn new(source: Source) -> Self {
+        Self { source, rate: None, rate_per_address: None, addresses: None }
+    }
 }
 
 /// What the server is told at its start.
 pub struct ServerSetup {
     /// Doors by name.
     pub doors: Vec<Door>,
+    /// Proxies whose word on a sender's address counts.
+    pub proxies: Proxies,
     /// Channels, for the status page and for checking names.
     pub channels: Vec<ChannelName>,
     /// The channel of whoever names none.
@@ -54,6 +68,7 @@ pub struct AppState<S: Store>(Arc<Inner<S>>);
 pub struct Inner<S: Store> {
     pub(crate) engine: Engine<S>,
     pub(crate) doors: BTreeMap<String, Door>,
+    pub(crate) proxies: Proxies,
     pub(crate) channels: Vec<ChannelName>,
     pub(crate) default_channel: Option<ChannelName>,
     pub(crate) timezone: TimeZone,
@@ -80,6 +95,7 @@ impl<S: Store> AppState<S> {
         Self(Arc::new(Inner {
             engine,
             doors: setup.doors.into_iter().map(|door| (door.source.name.to_string(), door)).collect(),
+            proxies: setup.proxies,
             channels: setup.channels,
             default_channel: setup.default_channel,
             timezone: setup.timezone,

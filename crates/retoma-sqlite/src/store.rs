@@ -265,6 +265,10 @@ impl Store for SqliteStore {
         self.list(move |database| database.get_event(&tenant, id)).await
     }
 
+    async fn known_keys(&self, keys: Vec<retoma_core::keys::Key16>) -> Result<Vec<bool>> {
+        self.write(1, 0, move |database| database.known_keys(&keys)).await
+    }
+
     async fn get_raw(&self, tenant: Tenant, id: EventId) -> Result<Option<RawRequest>> {
         self.list(move |database| database.get_raw(&tenant, id)).await
     }

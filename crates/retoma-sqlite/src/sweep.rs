@@ -125,7 +125,7 @@ impl Database {
     }
 
     /// The bytes of a request go with the last event that was read from them.
-    fn release_raw(&self, raw: i64) -> Result<()> {
+    pub(crate) fn release_raw(&self, raw: i64) -> Result<()> {
         self.connection.prepare_cached("UPDATE raw_request SET refs = refs - 1 WHERE seq = ?1")?.execute([raw])?;
         self.connection.prepare_cached("DELETE FROM raw_request WHERE seq = ?1 AND refs <= 0")?.execute([raw])?;
         Ok(())

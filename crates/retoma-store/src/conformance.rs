@@ -43,6 +43,10 @@ macro_rules! conformance_cases {
         $callback! {
             events::a_hundred_identical_deliveries_at_once_are_one_event,
             events::a_batch_dedupes_within_itself,
+            events::keys_are_known_once_somebody_claimed_them,
+            events::a_message_without_content_is_filled_by_the_copy_that_has_it,
+            events::a_later_copy_without_content_takes_nothing_away,
+            events::a_message_without_content_counts_as_written,
             events::the_same_key_with_another_body_is_kept_and_flagged,
             events::a_repetition_of_a_completed_event_reports_its_outcome,
             events::a_fact_known_under_another_key_is_stored_and_reaches_nobody,

@@ -25,6 +25,7 @@ pub use types::*;
 use jiff::Timestamp;
 use retoma_core::decision::Decision;
 use retoma_core::ids::{ContactId, EventId, TaskId, Tenant};
+use retoma_core::keys::Key16;
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
 
@@ -40,10 +41,18 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// bytes are kept), or a fact that was known under another delivery key (stored as `ignored`, reason
     /// `repeated_fact`, and sent to no contact).
     ///
+    /// An event that was ignored because its content was not there yet (reason `content_pending`) is filled by the first
+    /// copy of its key that is to be decided: it keeps its id, takes over everything else from that copy, enters the inbox,
+    /// and is answered as new. Further copies without content change nothing and flag nothing (FC-06). Such a message moves
+    /// its known contact's last inbound time forward: somebody wrote, whatever it will say.
+    ///
     /// A payment-type event whose identities (order, phone, e-mail) name further contacts with open conversations becomes a
     /// child event (key derived from the parent's and the contact) in each of their inboxes (C11 "cancel wide").
     /// Never merges contacts.
     fn append_events(&self, batch: Vec<Intake>) -> impl Future<Output = Result<Vec<Vec<Appended>>>> + Send;
+
+    /// Which of these delivery or business keys were claimed already. A hint: another intake may claim one right after.
+    fn known_keys(&self, keys: Vec<Key16>) -> impl Future<Output = Result<Vec<bool>>> + Send;
 
     /// Releases, discards or replays held, quarantined or ended events; one audit row each. A released or replayed event
     /// becomes `received` and enters the inbox again; what was concluded under derived keys is recognised, not repeated.

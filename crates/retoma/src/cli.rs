@@ -182,8 +182,14 @@ pub(crate) enum Event {
 #[derive(Args)]
 pub(crate) struct Move {
     /// Ids of events.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "status")]
     pub(crate) ids: Vec<String>,
+    /// Instead of ids: every event of this status (held, quarantined, dead, ..).
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) status: Option<String>,
+    /// Of those, only the ones of this source.
+    #[arg(long, requires = "status")]
+    pub(crate) source: Option<String>,
     /// Why, for the audit log.
     #[arg(long)]
     pub(crate) reason: Option<String>,

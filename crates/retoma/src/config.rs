@@ -17,12 +17,14 @@ use retoma_core::ids::{ChannelName, FlowName};
 use retoma_core::retry::RetryPolicy;
 use retoma_engine::address_guard::AddressGuard;
 use retoma_providers::outbound::Channel;
+use retoma_server::Proxies;
 use toml::de::DeTable;
 
 mod auth;
 mod channels;
 mod document;
 pub(crate) mod flows;
+mod reconcile;
 mod retry;
 mod secrets;
 mod sources;
@@ -41,6 +43,8 @@ pub(crate) struct Setup {
     pub(crate) listen: SocketAddr,
     /// The address that others reach it under, where it is another one.
     pub(crate) public_url: Option<String>,
+    /// Proxies whose word on a sender's address counts.
+    pub(crate) proxies: Proxies,
     /// The database file.
     pub(crate) database: PathBuf,
     /// The zone of people without one of their own, and of times shown to operators.
@@ -162,6 +166,7 @@ fn read(root: Section<'_>, folder: &Path, env: &dyn Fn(&str) -> Option<String>) 
     Some(Setup {
         listen: server.listen?,
         public_url: server.public_url,
+        proxies: server.proxies,
         database: database?,
         timezone: defaults.timezone,
         locale: defaults.locale,
@@ -178,13 +183,14 @@ fn read(root: Section<'_>, folder: &Path, env: &dyn Fn(&str) -> Option<String>) 
 
 struct Server {
     listen: Option<SocketAddr>,
+    proxies: Proxies,
     public_url: Option<String>,
 }
 
 fn server(root: &Section<'_>) -> Server {
     let default = SocketAddr::from(([127, 0, 0, 1], 8080));
     let Some(section) = root.section("server") else {
-        return Server { listen: Some(default), public_url: None };
+        return Server { listen: Some(default), public_url: None, proxies: Proxies::default() };
     };
     let listen = match section.value("listen") {
         None => Some(default),
@@ -209,9 +215,14 @@ fn server(root: &Section<'_>) -> Server {
             "listen on 127.0.0.1, or set behind_proxy = true if a proxy with TLS stands in front",
         );
     }
+    let proxies = match section.value("trusted_proxies") {
+        Some(value) => sources::networks(&value).map(Proxies::new).unwrap_or_default(),
+        None if behind_proxy => Proxies::nearby(),
+        None => Proxies::default(),
+    };
     let public_url = section.text("public_url").filter(|url| !url.is_empty());
     section.finish();
-    Server { listen, public_url }
+    Server { listen, public_url, proxies }
 }
 
 fn storage(root: &Section<'_>, folder: &Path) -> Option<PathBuf> {

@@ -9,9 +9,12 @@ use anyhow::{Context, anyhow};
 use retoma_core::ids::Tenant;
 use retoma_engine::address_guard::AddressGuard;
 use retoma_engine::{Clock, Engine, EngineSetup, HttpTransport, Supervisor, SystemClock};
-use retoma_server::{AppState, Door, LocalKey, Rate, ServerSetup};
+use retoma_providers::reconcile::Reconcile;
+use retoma_server::{AppState, Door, LocalKey, Rate, RatePerAddress, ServerSetup};
 use retoma_sqlite::{OpenError, Options, SqliteStore};
 use retoma_store::Retention;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::config::Setup;
 use crate::random;
@@ -36,6 +39,34 @@ pub(crate) struct Running {
     pub(crate) engine: Engine<SqliteStore>,
     pub(crate) supervisor: Supervisor,
     pub(crate) state: AppState<SqliteStore>,
+    reconcilers: Reconcilers,
+}
+
+/// The tasks that ask platforms what never came.
+struct Reconcilers {
+    tasks: JoinSet<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl Reconcilers {
+    fn start(state: &AppState<SqliteStore>, transport: &Arc<HttpTransport>, wanted: Vec<(String, Reconcile)>) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        for (source, reconcile) in wanted {
+            let (state, transport) = (state.clone(), Arc::clone(transport));
+            tasks.spawn(retoma_server::reconcile::run(state, transport, source, reconcile, stopped.clone()));
+        }
+        Self { tasks, stop }
+    }
+
+    async fn end(mut self) {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(event = "reconciler_broke", error = %error, "a reconciler ended before it was told to");
+            }
+        }
+    }
 }
 
 /// Opens the database, saying in words what stands in the way.
@@ -61,12 +92,22 @@ pub(crate) async fn start(
     let transport = Arc::new(HttpTransport::new(AddressGuard::new(&setup.outbound_allow), Arc::clone(&clock)));
     let channels: BTreeMap<_, _> =
         setup.channels.into_iter().map(|channel| (channel.name.clone(), Arc::new(channel))).collect();
+    let mut reconciles = Vec::new();
     let server = ServerSetup {
         doors: setup
             .sources
             .into_iter()
-            .map(|source| Door { source: source.source, rate: source.rate.map(|(count, per)| Rate::new(count, per)) })
+            .map(|setup| Door {
+                source: {
+                    reconciles.extend(setup.reconcile.map(|list| (setup.source.name.to_string(), list)));
+                    setup.source
+                },
+                rate: setup.rate.map(|(count, per)| Rate::new(count, per)),
+                rate_per_address: setup.rate_per_address.map(|(count, per)| RatePerAddress::new(count, per)),
+                addresses: setup.addresses,
+            })
             .collect(),
+        proxies: setup.proxies,
         channels: channels.keys().cloned().collect(),
         default_channel: setup.default_channel.clone(),
         timezone: setup.timezone,
@@ -86,14 +127,17 @@ pub(crate) async fn start(
         tenant: Tenant::default(),
         keep: Retention { events: 90 * DAY, tasks: 365 * DAY, gate_keys: 30 * DAY },
     };
-    let started = Engine::start(store.clone(), engine, clock, transport).await;
+    let started = Engine::start(store.clone(), engine, clock, Arc::clone(&transport)).await;
     let (engine, supervisor) = started.context("the database cannot be read")?;
-    Ok(Running { store, engine: engine.clone(), supervisor, state: AppState::new(engine, server) })
+    let state = AppState::new(engine.clone(), server);
+    let reconcilers = Reconcilers::start(&state, &transport, if loops.deliver { reconciles } else { Vec::new() });
+    Ok(Running { store, engine, supervisor, state, reconcilers })
 }
 
 impl Running {
     /// Ends the loops in order and gives the database back.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        self.reconcilers.end().await;
         drop((self.state, self.engine));
         let ended = self.supervisor.shutdown().await;
         self.store.close().await;

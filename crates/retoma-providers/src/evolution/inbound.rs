@@ -13,7 +13,8 @@ use retoma_core::identity::Identity;
 use retoma_core::keys::{Key16, digest16};
 use serde_json::Value;
 
-use super::message::{self, Content};
+use super::message;
+use crate::inbound::content::{Content, describe};
 use crate::inbound::json::plain_id;
 use crate::inbound::part::{Maker, digest_of};
 use crate::inbound::read::items;
@@ -174,7 +175,7 @@ impl<'a> Envelope<'a> {
         }
         self.add_people(&mut part, key, item, if own { &RECIPIENT_FIELDS } else { &SENDER_FIELDS });
         let content = message::content(item);
-        message::describe(&mut part, &content);
+        describe(&mut part, &content);
         let reason = match content {
             Content::Nothing { reason } => Some(reason),
             _ if part.identities.is_empty() => Some("unknown_chat"),
@@ -207,7 +208,7 @@ impl<'a> Envelope<'a> {
         if chat_of_many(key.get("remoteJid").and_then(Value::as_str).unwrap_or_default()).is_none() {
             self.add_people(&mut part, key, item, &RECIPIENT_FIELDS);
         }
-        message::describe(&mut part, &message::content(item));
+        describe(&mut part, &message::content(item));
         let at = part.occurred_at;
         let status = status_word(item.get("status")).unwrap_or("accepted");
         part = part.with_receipt(&id, status, at);

@@ -2,27 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::inbound::Part;
+use crate::inbound::content::Content;
 use crate::inbound::json::plain_id;
-
-/// What stands in a message.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Content<'a> {
-    /// Somebody said something.
-    Said {
-        /// `text`, `image`, `audio`, `button`, ...
-        kind: String,
-        /// Its text, caption or the label that was tapped.
-        text: Option<&'a str>,
-        /// The id behind a tapped label.
-        choice: Option<&'a str>,
-    },
-    /// Nothing that anybody should answer.
-    Nothing {
-        /// Why.
-        reason: &'static str,
-    },
-}
 
 /// Messages around a message.
 const WRAPPERS: [&str; 9] = [
@@ -114,20 +95,6 @@ fn said<'a>(name: &'a str, body: &'a Value, message: &'a Map<String, Value>) -> 
         return Content::Nothing { reason: "content_pending" };
     }
     Content::Said { kind: kind.to_owned(), text, choice }
-}
-
-/// Writes what was said into a part.
-pub(super) fn describe(part: &mut Part, content: &Content<'_>) {
-    match content {
-        Content::Said { kind, text, choice } => {
-            part.set_var("message.type", Some(kind.clone()));
-            part.set_var("message.choice", choice.map(str::to_owned));
-            if let Some(text) = text {
-                part.set_text(text);
-            }
-        }
-        Content::Nothing { .. } => {}
-    }
 }
 
 #[cfg(test)]

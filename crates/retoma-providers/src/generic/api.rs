@@ -24,7 +24,7 @@ const VARS_MAX: usize = 200;
 /// account, transaction}` to speak of an order that came through a webhook. Flow and channel are left open.
 pub fn event_from_api(tenant: &Tenant, value: &Value, received_at: Timestamp) -> Result<Part, String> {
     let source = source(tenant);
-    let maker = Maker { source: &source, received_at };
+    let maker = Maker { source: &source, received_at, envelope_id: None };
     let Some(fields) = value.as_object() else { return Err("an event is a JSON object".to_owned()) };
     let known = ["id", "type", "contact", "order", "offer", "occurred_at", "data"];
     if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
@@ -72,6 +72,7 @@ fn source(tenant: &Tenant) -> Source {
         channel: None,
         auth: Auth::None,
         instance: None,
+        cloud: None,
         mapping: None,
         body_bytes_max: usize::MAX,
     }

@@ -6,6 +6,7 @@
 use jiff::tz::Offset;
 use retoma_core::event::EventKind;
 use retoma_core::identity::{Identity, PhoneInput, PhoneReading, read_phone};
+use retoma_core::keys::Key16;
 use serde_json::Value;
 
 use crate::inbound::json::{id_text, plain_id, scalar_text};
@@ -17,28 +18,58 @@ const PLATFORM: &str = "generic";
 
 /// Reads a body: one event, or a list of them.
 pub(crate) fn read(maker: &Maker<'_>, body: &Value) -> Result<Vec<Part>, Refusal> {
+    let nothing = Mapping::default();
+    read_by(maker, maker.source.mapping.as_ref().unwrap_or(&nothing), body)
+}
+
+/// Reads a body by that mapping.
+pub(crate) fn read_by(maker: &Maker<'_>, mapping: &Mapping, body: &Value) -> Result<Vec<Part>, Refusal> {
     if !body.is_array() {
-        return event(maker, body).map(|part| vec![part]).map_err(Refusal::Malformed);
+        check_origin(mapping, body).map_err(Refusal::Origin)?;
+        return event(maker, mapping, body, None).map(|part| vec![part]).map_err(Refusal::Malformed);
     }
-    let parts: Vec<Part> = items(body)
-        .map(|item| event(maker, item).unwrap_or_else(|what| maker.quarantined(item.to_string().as_bytes(), what)))
-        .collect();
+    let mut foreign = None;
+    let mut parts = Vec::new();
+    for (position, item) in items(body).enumerate() {
+        let what = match check_origin(mapping, item) {
+            Ok(()) => event(maker, mapping, item, Some(position)),
+            Err(what) => {
+                foreign = Some(what.clone());
+                Err(what)
+            }
+        };
+        parts.push(what.unwrap_or_else(|what| maker.quarantined(item.to_string().as_bytes(), what)));
+    }
+    // One foreign item is set aside; a list of nothing else came to the wrong door.
+    if let Some(what) = foreign.filter(|_| items(body).all(|item| check_origin(mapping, item).is_err())) {
+        return Err(Refusal::Origin(what));
+    }
     Ok(if parts.is_empty() { vec![maker.by_digest("empty", digest_of(body)).ignored("empty_list")] } else { parts })
 }
 
-/// One event. The error says what is missing and where, without content.
-fn event(maker: &Maker<'_>, body: &Value) -> Result<Part, String> {
+/// Whether the body says that it comes from where this source expects it. What it says instead stands in no text.
+fn check_origin(mapping: &Mapping, body: &Value) -> Result<(), String> {
+    let wrong = mapping
+        .origin
+        .iter()
+        .find(|(path, expected)| at(Some(path), body).and_then(plain_id).as_ref() != Some(expected));
+    match wrong {
+        Some((path, _)) => Err(format!("{} is not what the source's origin says", path.text)),
+        None => Ok(()),
+    }
+}
+
+/// One event, at its position if it stands in a list. The error says what is missing and where, without content.
+fn event(maker: &Maker<'_>, mapping: &Mapping, body: &Value, position: Option<usize>) -> Result<Part, String> {
     if !body.is_object() {
         return Err("the event is no JSON object".to_owned());
     }
-    let nothing = Mapping::default();
-    let mapping = maker.source.mapping.as_ref().unwrap_or(&nothing);
     if let Some(path) = mapping.required.iter().find(|path| at(Some(path), body).is_none()) {
         return Err(format!("{} is required and missing", path.text));
     }
     let word = at(mapping.kind.as_ref(), body).and_then(scalar_text);
     let kind = word.as_deref().map_or(EventKind::Unknown, |word| kind_of(mapping, word));
-    let mut part = keyed(maker, mapping, body, kind, word.as_deref())?;
+    let mut part = keyed(maker, mapping, body, kind, word.as_deref(), position)?;
     part.data.source_type = word;
     part.set_time(at(mapping.occurred_at.as_ref(), body).unwrap_or(&Value::Null), maker.received_at);
     part.data.offer = at(mapping.offer.as_ref(), body).and_then(plain_id);
@@ -81,24 +112,54 @@ fn keyed(
     body: &Value,
     kind: EventKind,
     word: Option<&str>,
+    position: Option<usize>,
 ) -> Result<Part, String> {
     let digest = digest_of(body);
-    if let Some(id) = at(mapping.id.as_ref(), body).and_then(id_text) {
-        return Ok(maker.part(kind, &[&id], digest));
+    if let Some(id) = id_of(maker, mapping, body, position) {
+        return Ok(maker.part(kind, &id.iter().map(String::as_str).collect::<Vec<_>>(), digest));
     }
     let hex = format!("{digest:?}");
     match mapping.on_missing_id {
         OnMissingId::Hold => Ok(maker.part(kind, &["no-id", &hex], digest).entering(PartEntry::Held("missing_id"))),
         OnMissingId::Reject => {
-            let path = mapping.id.as_ref().map_or("an id path", |path| &path.text);
+            let missing = mapping.id.iter().find(|path| at(Some(path), body).and_then(id_text).is_none());
+            let path = missing.map_or("an id path", |path| &path.text);
             Err(format!("{path} is missing, and events without an id are refused here"))
         }
         // Context beside the content: the same payload under another type, or about another order, is another event.
         OnMissingId::Fingerprint => {
             let order = at(mapping.order.as_ref(), body).and_then(plain_id).unwrap_or_default();
-            Ok(maker.part(kind, &["fingerprint", word.unwrap_or_default(), &order, &hex], digest))
+            let print = format!("{:?}", fingerprint(mapping, body));
+            Ok(maker.part(kind, &["fingerprint", word.unwrap_or_default(), &order, &print], digest))
         }
     }
+}
+
+/// The id in the body, all of its pieces; else the one in the envelope, where the body was promised none.
+fn id_of(maker: &Maker<'_>, mapping: &Mapping, body: &Value, position: Option<usize>) -> Option<Vec<String>> {
+    if !mapping.id.is_empty() {
+        return mapping.id.iter().map(|path| at(Some(path), body).and_then(id_text)).collect();
+    }
+    let id = maker.envelope_id.clone()?;
+    // One envelope around a list: its place tells an item from its neighbours.
+    Some(["envelope".to_owned(), id].into_iter().chain(position.map(|position| position.to_string())).collect())
+}
+
+/// The digest of the content in its one canonical spelling, without what changes with every attempt.
+fn fingerprint(mapping: &Mapping, body: &Value) -> Key16 {
+    if mapping.fingerprint_without.is_empty() {
+        return digest_of(body);
+    }
+    let mut kept = body.clone();
+    for path in &mapping.fingerprint_without {
+        let places = path.path.query_located(body);
+        for place in places.locations() {
+            if let Some(found) = kept.pointer_mut(&place.to_json_pointer()) {
+                *found = Value::Null;
+            }
+        }
+    }
+    digest_of(&kept)
 }
 
 /// A phone, an e-mail address, a WhatsApp id, `{ddd, number}` or `{phone, email}`, or an id of the source's own.

@@ -3,6 +3,8 @@
 //! Run by intake before anything reads the body. A refusal is diagnosed for the operator: what was missing, how stale it
 //! was, which other scheme it looks like. Neither a secret nor what was presented in its place ever stands in the text.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
@@ -36,7 +38,21 @@ impl Source {
                     .collect();
                 token(&format!("query parameter {name}"), secrets, &presented)
             }
+            Auth::Body { path, secrets } => {
+                let found = body::read(request, self.body_bytes_max).ok();
+                let found = found.as_ref().and_then(|body| path.path.query(body).first()?.as_str().map(str::to_owned));
+                let presented: Vec<Vec<u8>> = found.map(String::into_bytes).into_iter().collect();
+                token(&format!("body field {}", path.text), secrets, &presented)
+            }
+            Auth::SecretPath { secrets } => {
+                let presented: Vec<Vec<u8>> = request.path_token.iter().map(|text| text.clone().into_bytes()).collect();
+                token("the token in the address", secrets, &presented)
+            }
+            Auth::Basic { user, secrets } => basic(user, secrets, request),
             Auth::Hmac(scheme) => super::hmac::verify(scheme, request),
+            Auth::StandardWebhooks { secrets, tolerance } => {
+                super::standard_webhooks::verify(secrets, *tolerance, request)
+            }
         };
         checked.map_err(Refusal::Credential)
     }
@@ -53,7 +69,12 @@ impl Auth {
     pub fn is_ready(&self) -> bool {
         let secrets = match self {
             Auth::None => return true,
-            Auth::Header { secrets, .. } | Auth::Query { secrets, .. } => secrets,
+            Auth::Header { secrets, .. }
+            | Auth::Query { secrets, .. }
+            | Auth::Body { secrets, .. }
+            | Auth::SecretPath { secrets }
+            | Auth::Basic { secrets, .. }
+            | Auth::StandardWebhooks { secrets, .. } => secrets,
             Auth::Hmac(scheme) => &scheme.secrets,
         };
         secrets.iter().any(|secret| !secret.0.is_empty())
@@ -66,7 +87,7 @@ pub(super) fn header_values(headers: &HeaderMap, name: &str) -> Vec<Vec<u8>> {
     headers.get_all(name.to_ascii_lowercase()).iter().take(PRESENTED_MAX).map(|v| v.as_bytes().to_vec()).collect()
 }
 
-fn token(what: &str, secrets: &[Secret], presented: &[Vec<u8>]) -> Result<(), String> {
+pub(crate) fn token(what: &str, secrets: &[Secret], presented: &[Vec<u8>]) -> Result<(), String> {
     if presented.is_empty() {
         return Err(format!("{what} is missing"));
     }
@@ -76,6 +97,36 @@ fn token(what: &str, secrets: &[Secret], presented: &[Vec<u8>]) -> Result<(), St
         return Ok(());
     }
     Err(format!("{what} matches none of {}{}", count(secrets), hint(secrets, &presented[0])))
+}
+
+/// HTTP Basic. User and password are compared both, whichever is wrong.
+fn basic(user: &str, secrets: &[Secret], request: &Request) -> Result<(), String> {
+    let values = header_values(&request.headers, "authorization");
+    let Some(value) = values.first() else { return Err("header Authorization is missing".to_owned()) };
+    let text = String::from_utf8_lossy(value);
+    let (scheme, encoded) = text.trim().split_once(' ').unwrap_or((&text, ""));
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return Err("header Authorization is of another scheme than Basic".to_owned());
+    }
+    let decoded = STANDARD_NO_PAD.decode(encoded.trim().trim_end_matches('='));
+    let Some((name, password)) = decoded.ok().as_deref().and_then(split_pair) else {
+        return Err("header Authorization holds no user:password in base64".to_owned());
+    };
+    let right_user = is_one_of(&[Secret(user.as_bytes().to_vec())], &name);
+    let right_password = is_one_of(secrets, &password);
+    match (right_user.into(), right_password.into()) {
+        (true, true) => Ok(()),
+        (false, true) => Err("Basic: another user than the configured one".to_owned()),
+        (_, false) => {
+            Err(format!("Basic: the password matches none of {}{}", count(secrets), hint(secrets, &password)))
+        }
+    }
+}
+
+/// At the first colon: passwords may hold more of them.
+fn split_pair(decoded: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let at = decoded.iter().position(|byte| *byte == b':')?;
+    Some((decoded[..at].to_vec(), decoded[at + 1..].to_vec()))
 }
 
 /// Compares digests, so that lengths do not show.
@@ -138,6 +189,7 @@ mod tests {
             channel: None,
             auth,
             instance: None,
+            cloud: None,
             mapping: None,
             body_bytes_max: 4 << 20,
         }
@@ -149,6 +201,8 @@ mod tests {
                 .iter()
                 .map(|(name, value)| (name.parse::<http::HeaderName>().unwrap(), value.parse().unwrap()))
                 .collect(),
+            path: String::new(),
+            path_token: None,
             query: query.to_owned(),
             body: Bytes::copy_from_slice(body.as_bytes()),
             received_at: Timestamp::UNIX_EPOCH,
@@ -246,6 +300,56 @@ mod tests {
         check(&source, &request(&[], "token=x", ""), Err("query parameter token matches none of 1 secret"));
         check(&source, &request(&[], "TOKEN=SECRET-80+%2BA", ""), Err("query parameter token is missing"));
         check(&source, &request(&[], "", ""), Err("query parameter token is missing"));
+    }
+
+    #[test]
+    fn a_token_in_the_body_is_found_by_its_path() {
+        let path = crate::inbound::Path::parse("$.auth.token").unwrap();
+        let source = source(Auth::Body { path, secrets: secrets(&["SECRET-80-A", "SECRET-80-B"]) });
+        let missing = Err("body field $.auth.token is missing");
+        check(&source, &request(&[], "", r#"{"auth":{"token":"SECRET-80-B"}}"#), Ok(()));
+        check(
+            &source,
+            &request(&[], "", r#"{"auth":{"token":"SECRET-80-C"}}"#),
+            Err("body field $.auth.token matches none of 2 secrets"),
+        );
+        for body in ["{broken", "", "[]", r#"{"auth":{"token":7}}"#, r#"{"token":"SECRET-80-A"}"#] {
+            check(&source, &request(&[], "", body), missing);
+        }
+    }
+
+    #[test]
+    fn a_secret_address_is_compared_whole() {
+        let source = source(Auth::SecretPath { secrets: secrets(&["SECRET-80-A"]) });
+        for (shown, expected) in [
+            (Some("SECRET-80-A"), Ok(())),
+            (Some("SECRET-80-"), Err("the token in the address matches none of 1 secret")),
+            (None, Err("the token in the address is missing")),
+        ] {
+            let request = Request { path_token: shown.map(str::to_owned), ..request(&[], "", "{}") };
+            check(&source, &request, expected);
+        }
+    }
+
+    #[test]
+    fn basic_compares_user_and_password() {
+        let source = source(Auth::Basic { user: "ana".into(), secrets: secrets(&["SECRET-80:A"]) });
+        let pair = |text: &str| format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(text));
+        let wrong = "Basic: the password matches none of 1 secret";
+        for (value, expected) in [
+            (Some(pair("ana:SECRET-80:A")), Ok(())),
+            (Some(pair("ana:SECRET-80:A").replace("Basic", "bASIC").replace('=', "")), Ok(())),
+            (Some(pair("bia:SECRET-80:A")), Err("Basic: another user than the configured one")),
+            (Some(pair("ana:SECRET-80")), Err(wrong)),
+            (Some(pair("bia:x")), Err(wrong)),
+            (Some(pair("ana")), Err("header Authorization holds no user:password in base64")),
+            (Some("Basic *".to_owned()), Err("header Authorization holds no user:password in base64")),
+            (Some("Bearer SECRET-80".to_owned()), Err("header Authorization is of another scheme than Basic")),
+            (None, Err("header Authorization is missing")),
+        ] {
+            let headers: Vec<(&str, &str)> = value.iter().map(|value| ("authorization", value.as_str())).collect();
+            check(&source, &request(&headers, "", "{}"), expected);
+        }
     }
 
     #[test]

@@ -171,6 +171,8 @@ mod tests {
             .collect::<HeaderMap>();
         let request = Request {
             headers,
+            path: String::new(),
+            path_token: None,
             query: String::new(),
             body: Bytes::copy_from_slice(body),
             received_at: Timestamp::UNIX_EPOCH,

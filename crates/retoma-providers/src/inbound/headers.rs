@@ -47,8 +47,8 @@ impl super::Source {
     pub fn kept_headers(&self, headers: &HeaderMap) -> Vec<(String, String)> {
         let credential = match &self.auth {
             super::Auth::Header { name, .. } => Some(name.as_str()),
-            super::Auth::Hmac(scheme) => Some(scheme.header.as_str()),
-            super::Auth::None | super::Auth::Query { .. } => None,
+            super::Auth::Hmac(super::Hmac { place: super::SignaturePlace::Header(name), .. }) => Some(name.as_str()),
+            _ => None,
         };
         kept_headers(headers, credential)
     }

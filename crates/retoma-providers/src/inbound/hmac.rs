@@ -4,12 +4,12 @@
 //! meaning (FC-43). Only after a failure, and only for small bodies, a few likely mistakes are tried to name the one made.
 
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use hmac::{KeyInit, Mac};
 use subtle::{Choice, ConstantTimeEq};
 
 use super::auth::{count, header_values};
-use super::{Hmac, HmacAlgorithm, HmacEncoding, Request, Secret, json};
+use super::{Hmac, HmacAlgorithm, HmacEncoding, Request, Secret, SignaturePlace, body, json, respell};
 
 /// Signatures of one request that are tried: senders put several side by side while they rotate.
 const SIGNATURES_MAX: usize = 8;
@@ -18,42 +18,63 @@ const DIAGNOSED_BYTES_MAX: usize = 64 << 10;
 
 /// Checks a signature, then the age of its timestamp. The error is for the operator.
 pub(super) fn verify(scheme: &Hmac, request: &Request) -> Result<(), String> {
-    let values: Vec<String> = header_values(&request.headers, &scheme.header)
-        .into_iter()
-        .map(|value| String::from_utf8_lossy(&value).into_owned())
-        .collect();
+    let values = scheme.place.values(request);
+    let place = &scheme.place;
     if values.is_empty() {
         return Err(missing(scheme, request));
     }
     let texts = signatures(&values, &scheme.prefix);
     if texts.is_empty() && values.iter().any(|value| value.trim() == scheme.prefix) {
-        return Err(format!("header {} holds no signature", scheme.header));
+        return Err(format!("{place} holds no signature"));
     }
     if texts.is_empty() {
-        return Err(format!(
-            "header {} does not start with {:?}{}",
-            scheme.header,
-            scheme.prefix,
-            looks_like(&values[0])
-        ));
+        return Err(format!("{place} does not start with {:?}{}", scheme.prefix, looks_like(&values[0])));
     }
     let stamp = timestamp(scheme, request)?;
     let presented: Vec<Vec<u8>> = texts.iter().filter_map(|text| decode(scheme.encoding, text)).collect();
     let expected_len = scheme.algorithm.digest_len();
     if !presented.iter().any(|bytes| bytes.len() == expected_len) {
         return Err(format!(
-            "header {} holds no {} in {}{}",
-            scheme.header,
+            "{place} holds no {} in {}{}",
             scheme.algorithm.name(),
             scheme.encoding.name(),
             looks_like(&texts[0])
         ));
     }
-    let pieces = content(&scheme.content, stamp.as_deref(), &request.body);
+    let filled = fill(&scheme.content, stamp.as_deref(), request);
+    let pieces = around_body(&filled, &request.body);
     if !matches(scheme.algorithm, &scheme.secrets, &pieces, &presented) {
         return Err(diagnose(scheme, request, stamp.as_deref(), &texts));
     }
     fresh(scheme, stamp.as_deref(), request.received_at.as_second())
+}
+
+impl SignaturePlace {
+    fn values(&self, request: &Request) -> Vec<String> {
+        match self {
+            SignaturePlace::Header(name) => header_values(&request.headers, name)
+                .into_iter()
+                .map(|value| String::from_utf8_lossy(&value).into_owned())
+                .collect(),
+            SignaturePlace::Query(name) => {
+                let found = body::pairs(&request.query).filter(|(found, _)| found == name);
+                found.map(|(_, value)| value).take(SIGNATURES_MAX).collect()
+            }
+        }
+    }
+
+    fn is_header(&self, name: &str) -> bool {
+        matches!(self, SignaturePlace::Header(own) if own.eq_ignore_ascii_case(name))
+    }
+}
+
+impl std::fmt::Display for SignaturePlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SignaturePlace::Header(name) => write!(f, "header {name}"),
+            SignaturePlace::Query(name) => write!(f, "query parameter {name}"),
+        }
+    }
 }
 
 impl HmacAlgorithm {
@@ -114,7 +135,10 @@ fn signatures(values: &[String], prefix: &str) -> Vec<String> {
 fn decode(encoding: HmacEncoding, text: &str) -> Option<Vec<u8>> {
     match encoding {
         HmacEncoding::Hex => hex::decode(text).ok(),
-        HmacEncoding::Base64 => STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok(),
+        HmacEncoding::Base64 => {
+            let bare = text.trim_end_matches('=');
+            STANDARD_NO_PAD.decode(bare).or_else(|_| URL_SAFE_NO_PAD.decode(bare)).ok()
+        }
     }
 }
 
@@ -130,37 +154,96 @@ fn timestamp(scheme: &Hmac, request: &Request) -> Result<Option<String>, String>
     let value = values.first().map(|value| String::from_utf8_lossy(value).into_owned());
     // `t=1790000000,v1=..`: both in one header.
     let value = match value {
-        Some(value) if name.eq_ignore_ascii_case(&scheme.header) => {
-            value.split(',').find_map(|item| item.trim().strip_prefix("t=").map(str::to_owned))
-        }
+        Some(value) if scheme.place.is_header(name) => stamp_in_list(&value),
         other => other,
     };
-    match value {
+    // The signature covers the timestamp, so that it may be taken from wherever it stands.
+    match value.or_else(|| stamp_elsewhere(scheme, request)) {
         Some(value) => Ok(Some(value)),
         None => Err(format!("header {name} carries no timestamp")),
     }
 }
 
-/// What is signed, as pieces: the template with `{body}` and `{timestamp}` filled in.
-fn content<'a>(template: &'a str, stamp: Option<&'a str>, body: &'a [u8]) -> Vec<&'a [u8]> {
+/// The timestamp in the places where senders put it.
+fn stamp_elsewhere(scheme: &Hmac, request: &Request) -> Option<String> {
+    let beside = scheme.place.values(request).into_iter().find_map(|value| stamp_in_list(&value));
+    let names =
+        ["x-timestamp", "x-signature-timestamp", "x-request-timestamp", "x-webhook-timestamp", "webhook-timestamp"];
+    let own = || names.iter().flat_map(|name| header_values(&request.headers, name)).next();
+    beside.or_else(|| own().map(|value| String::from_utf8_lossy(&value).into_owned()))
+}
+
+/// `t=1790000000,v1=..`: the timestamp beside the signature.
+fn stamp_in_list(value: &str) -> Option<String> {
+    value
+        .split([',', ' '])
+        .map(str::trim)
+        .find_map(|item| item.strip_prefix("t=").or_else(|| item.strip_prefix("ts=")).map(str::to_owned))
+}
+
+/// A piece of what is signed.
+enum Piece {
+    Text(Vec<u8>),
+    Body,
+}
+
+/// What is signed: the template with its places filled in. The body stays where it is.
+fn fill(template: &str, stamp: Option<&str>, request: &Request) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = template;
-    while let Some(at) = rest.find('{') {
-        let (before, from) = rest.split_at(at);
-        pieces.push(before.as_bytes());
-        if let Some(after) = from.strip_prefix("{body}") {
-            pieces.push(body);
-            rest = after;
-        } else if let Some(after) = from.strip_prefix("{timestamp}") {
-            pieces.push(stamp.unwrap_or_default().as_bytes());
-            rest = after;
-        } else {
-            pieces.push(b"{");
-            rest = &from[1..];
+    while let Some((before, name, after)) = next_place(rest) {
+        pieces.push(Piece::Text(before.as_bytes().to_vec()));
+        rest = after;
+        pieces.push(match name.split_once(':').unwrap_or((name, "")) {
+            ("body", _) => Piece::Body,
+            ("timestamp", _) => Piece::Text(stamp.unwrap_or_default().into()),
+            ("method", _) => Piece::Text(b"POST".to_vec()),
+            ("path", _) => Piece::Text(request.path.clone().into_bytes()),
+            ("header", name) => {
+                Piece::Text(header_values(&request.headers, name).into_iter().next().unwrap_or_default())
+            }
+            ("query", name) => {
+                let value = body::pairs(&request.query).find(|(found, _)| found == name).map(|(_, value)| value);
+                Piece::Text(value.unwrap_or_default().into_bytes())
+            }
+            // No place of ours: text like any other.
+            _ => Piece::Text(format!("{{{name}}}").into_bytes()),
+        });
+    }
+    pieces.push(Piece::Text(rest.as_bytes().to_vec()));
+    pieces
+}
+
+/// The next `{..}` of a template: what stands before it, its name, what follows.
+fn next_place(template: &str) -> Option<(&str, &str, &str)> {
+    let (before, from) = template.split_once('{')?;
+    let (name, after) = from.split_once('}')?;
+    Some((before, name, after))
+}
+
+/// The places of a template that nothing can fill, for whoever checks a configuration.
+pub fn unknown_places(template: &str) -> Vec<String> {
+    let mut unknown = Vec::new();
+    let mut rest = template;
+    while let Some((_, name, after)) = next_place(rest) {
+        rest = after;
+        let known = match name.split_once(':') {
+            None => matches!(name, "body" | "timestamp" | "method" | "path"),
+            Some((kind, of)) => matches!(kind, "header" | "query") && !of.is_empty(),
+        };
+        if !known {
+            unknown.push(name.to_owned());
         }
     }
-    pieces.push(rest.as_bytes());
-    pieces
+    unknown
+}
+
+fn around_body<'a>(pieces: &'a [Piece], body: &'a [u8]) -> Vec<&'a [u8]> {
+    let bytes = |piece: &'a Piece| match piece {
+        Piece::Text(text) => text.as_slice(),
+        Piece::Body => body,
+    };
+    pieces.iter().map(bytes).collect()
 }
 
 fn matches(algorithm: HmacAlgorithm, secrets: &[Secret], pieces: &[&[u8]], presented: &[Vec<u8>]) -> bool {
@@ -176,11 +259,18 @@ fn matches(algorithm: HmacAlgorithm, secrets: &[Secret], pieces: &[&[u8]], prese
 
 fn fresh(scheme: &Hmac, stamp: Option<&str>, now: i64) -> Result<(), String> {
     let (Some(tolerance), Some(stamp)) = (scheme.tolerance, stamp) else { return Ok(()) };
-    let Ok(number) = stamp.trim().parse::<i64>() else {
-        return Err("the timestamp is no number of seconds since 1970".to_owned());
+    let seconds = match (stamp.trim().parse::<i64>(), stamp.trim().parse::<jiff::Timestamp>()) {
+        // Some senders count milliseconds; as seconds such a number is far beyond the year 5000.
+        (Ok(number), _) if number.unsigned_abs() >= 100_000_000_000 => number.div_euclid(1000),
+        (Ok(number), _) => number,
+        (_, Ok(instant)) => instant.as_second(),
+        _ => return Err("the timestamp is neither a number of seconds since 1970 nor RFC 3339".to_owned()),
     };
-    // Some senders count milliseconds; as seconds such a number is far beyond the year 5000.
-    let seconds = if number.unsigned_abs() >= 100_000_000_000 { number.div_euclid(1000) } else { number };
+    aged(seconds, tolerance, now)
+}
+
+/// Whether something signed at `seconds` is neither older nor further ahead than `tolerance`.
+pub(super) fn aged(seconds: i64, tolerance: std::time::Duration, now: i64) -> Result<(), String> {
     let tolerance = i64::try_from(tolerance.as_secs()).unwrap_or(i64::MAX);
     match now.saturating_sub(seconds) {
         age if age > tolerance => {
@@ -200,8 +290,8 @@ fn missing(scheme: &Hmac, request: &Request) -> String {
         .map(http::HeaderName::as_str)
         .find(|name| ["signature", "hmac", "hub-sig"].iter().any(|word| name.contains(word)));
     match other {
-        Some(other) => format!("header {} is missing; the request has {other}", scheme.header),
-        None => format!("header {} is missing; the request is not signed", scheme.header),
+        Some(other) => format!("{} is missing; the request has {other}", scheme.place),
+        None => format!("{} is missing; the request is not signed", scheme.place),
     }
 }
 
@@ -236,11 +326,15 @@ fn diagnose(scheme: &Hmac, request: &Request, stamp: Option<&str>, texts: &[Stri
     }
     let presented: Vec<Vec<u8>> = texts.iter().filter_map(|text| decode(scheme.encoding, text)).collect();
     let tries = |template: &str, body: &[u8], secrets: &[Secret]| {
-        matches(scheme.algorithm, secrets, &content(template, stamp, body), &presented)
+        matches(scheme.algorithm, secrets, &around_body(&fill(template, stamp, request), body), &presented)
     };
     let trimmed: Vec<Secret> = scheme.secrets.iter().map(|secret| Secret(secret.0.trim_ascii().to_vec())).collect();
     if tries(&scheme.content, &request.body, &trimmed) {
         return format!("{wrong}; it would match if the secret had no spaces or line break around it");
+    }
+    let decoded: Vec<Secret> = scheme.secrets.iter().flat_map(decoded_forms).collect();
+    if tries(&scheme.content, &request.body, &decoded) {
+        return format!("{wrong}; it would match if the secret were decoded from base64 or hex first");
     }
     let altered = alterations(&request.body);
     if let Some((how, _)) = altered.iter().find(|(_, body)| tries(&scheme.content, body, &scheme.secrets)) {
@@ -255,6 +349,13 @@ fn diagnose(scheme: &Hmac, request: &Request, stamp: Option<&str>, texts: &[Stri
     format!("{wrong}: wrong secret, or the body was altered on its way")
 }
 
+/// What a secret may stand for where its owner took the spelling for the bytes.
+fn decoded_forms(secret: &Secret) -> Vec<Secret> {
+    let text = String::from_utf8_lossy(&secret.0);
+    let bare = text.strip_prefix("whsec_").unwrap_or(&text);
+    [STANDARD.decode(bare).ok(), hex::decode(bare).ok()].into_iter().flatten().map(Secret).collect()
+}
+
 /// Bodies that this one may have been before something on the way touched it.
 fn alterations(body: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut bodies = vec![
@@ -262,32 +363,13 @@ fn alterations(body: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         ("something cut the line break at its end", [body, b"\n"].concat()),
         ("something cut its byte order mark", [b"\xef\xbb\xbf", body].concat()),
     ];
-    if let Ok(value) = json::parse(body) {
-        let text = value.to_string();
-        bodies.push(("something parsed the JSON and wrote it again", escaped(&text).into_bytes()));
-        bodies.push(("something parsed the JSON and wrote it again", text.into_bytes()));
+    if json::parse(body).is_ok()
+        && let Ok(text) = std::str::from_utf8(body)
+    {
+        let respelled = respell::STYLES.iter().map(|style| respell::respell(text, *style).into_bytes());
+        bodies.extend(respelled.map(|body| ("something parsed the JSON and wrote it again", body)));
     }
     bodies
-}
-
-/// JSON text with `\uXXXX` for everything beyond ASCII and `\/` for slashes, as PHP writes it.
-fn escaped(text: &str) -> String {
-    use std::fmt::Write;
-
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '/' => out.push_str("\\/"),
-            c if c.is_ascii() => out.push(c),
-            c => {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    write!(out, "\\u{unit:04x}").expect("writing to a string cannot fail");
-                }
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub(crate) struct Maker<'a> {
     pub(crate) source: &'a Source,
     /// When the request came.
     pub(crate) received_at: Timestamp,
+    /// The id that the request's envelope gives to the delivery, for bodies that have none (Standard Webhooks).
+    pub(crate) envelope_id: Option<String>,
 }
 
 impl Maker<'_> {

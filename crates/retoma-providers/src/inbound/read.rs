@@ -8,13 +8,17 @@ use serde_json::Value;
 
 use super::body::{self, Unreadable};
 use super::part::{Maker, PARTS_MAX};
-use super::{Part, Provider, Refusal, Request, Source};
-use crate::{evolution, generic, hotmart};
+use super::{Auth, Part, Provider, Refusal, Request, Source, standard_webhooks};
+use crate::{evolution, generic, hotmart, whatsapp_cloud};
 
 impl Source {
     /// Reads what the body says. Call [`Source::authenticate`] first.
     pub fn read(&self, request: &Request) -> Result<Vec<Part>, Refusal> {
-        let maker = Maker { source: self, received_at: request.received_at };
+        let envelope_id = match &self.auth {
+            Auth::StandardWebhooks { .. } => standard_webhooks::id_of(request),
+            _ => None,
+        };
+        let maker = Maker { source: self, received_at: request.received_at, envelope_id };
         let is_preset = self.provider != Provider::Generic;
         match body::read(request, self.body_bytes_max) {
             Ok(value) => self.read_value(&maker, &value, request),
@@ -30,12 +34,18 @@ impl Source {
         }
     }
 
+    /// What one body, or one item of a platform's list, says.
+    pub(crate) fn read_item(&self, maker: &Maker<'_>, value: &Value) -> Result<Vec<Part>, Refusal> {
+        match self.provider {
+            Provider::Generic => generic::inbound::read(maker, value),
+            Provider::Evolution => evolution::inbound::read(maker, value),
+            Provider::Hotmart => Ok(hotmart::inbound::read(maker, value)),
+            Provider::WhatsappCloud => whatsapp_cloud::inbound::read(maker, value),
+        }
+    }
+
     fn read_value(&self, maker: &Maker<'_>, value: &Value, request: &Request) -> Result<Vec<Part>, Refusal> {
-        let parts = match self.provider {
-            Provider::Generic => generic::inbound::read(maker, value)?,
-            Provider::Evolution => evolution::inbound::read(maker, value)?,
-            Provider::Hotmart => hotmart::inbound::read(maker, value),
-        };
+        let parts = self.read_item(maker, value)?;
         if parts.len() <= PARTS_MAX {
             return Ok(parts);
         }

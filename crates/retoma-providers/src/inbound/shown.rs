@@ -7,7 +7,7 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Auth, Part, PartEntry, Provider, Refusal, Request, Source};
+use super::{Auth, CloudDoor, Part, PartEntry, Provider, Refusal, Request, Source};
 
 /// When every fixture is received: 100 s after 1790000000.
 pub(crate) fn received_at() -> Timestamp {
@@ -25,6 +25,10 @@ pub(crate) fn source(provider: Provider) -> Source {
         channel: None,
         auth: Auth::None,
         instance: (provider == Provider::Evolution).then(|| "loja-a".to_owned()),
+        cloud: (provider == Provider::WhatsappCloud).then(|| CloudDoor {
+            phone_number_ids: vec!["2000".to_owned(), "3000".to_owned()],
+            verify_tokens: Vec::new(),
+        }),
         mapping: None,
         body_bytes_max: 4 << 20,
     }
@@ -32,7 +36,14 @@ pub(crate) fn source(provider: Provider) -> Source {
 
 /// A request with that body.
 pub(crate) fn request(body: impl Into<Bytes>) -> Request {
-    Request { headers: HeaderMap::new(), query: String::new(), body: body.into(), received_at: received_at() }
+    Request {
+        headers: HeaderMap::new(),
+        path: "/in/porta".into(),
+        path_token: None,
+        query: String::new(),
+        body: body.into(),
+        received_at: received_at(),
+    }
 }
 
 /// Reads every case of a fixture file (`[{"case": .., "body": ..}]`) and shows what became of it.

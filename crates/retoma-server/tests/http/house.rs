@@ -13,12 +13,16 @@ use retoma_core::flow::Flow;
 use retoma_core::ids::{ChannelName, Tenant};
 use retoma_core::retry::RetryPolicy;
 use retoma_engine::{Engine, EngineSetup, Supervisor, SystemClock, Transport};
-use retoma_providers::inbound::{Auth, Mapping, OnMissingId, Path, Provider, Secret, Source};
+use retoma_providers::inbound::{
+    Auth, CloudDoor, Hmac, HmacAlgorithm, HmacEncoding, Mapping, OnMissingId, Path, Provider, Secret, SignaturePlace,
+    Source,
+};
 use retoma_providers::outbound::{Channel, ChannelKind, WireEnd, WireRequest};
-use retoma_server::{AppState, Door, LocalKey, Rate, ServerSetup};
+use retoma_server::{AppState, Door, LocalKey, Proxies, Rate, RatePerAddress, ServerSetup};
 use retoma_sqlite::{FaultPlan, Options, SqliteStore};
 use retoma_store::Retention;
 use serde_json::{Value, json};
+use sha2::Digest;
 use tower::ServiceExt;
 
 /// The secret of every door.
@@ -39,6 +43,7 @@ impl Transport for Taken {
 pub(crate) struct House {
     pub(crate) router: Router,
     pub(crate) engine: Engine<SqliteStore>,
+    pub(crate) state: AppState<SqliteStore>,
     pub(crate) faults: FaultPlan,
     _supervisor: Supervisor,
     _dir: tempfile::TempDir,
@@ -82,6 +87,7 @@ impl House {
         let state = AppState::new(
             engine.clone(),
             ServerSetup {
+                proxies: Proxies::nearby(),
                 doors: doors(),
                 channels: vec!["zap".into()],
                 default_channel: Some("zap".into()),
@@ -92,7 +98,7 @@ impl House {
                 version: "test",
             },
         );
-        Self { router: retoma_server::router(state), engine, faults, _supervisor: supervisor, _dir: dir }
+        Self { router: retoma_server::router(state.clone()), state, engine, faults, _supervisor: supervisor, _dir: dir }
     }
 
     /// Sends a request as it stands.
@@ -106,11 +112,13 @@ impl House {
 
     /// A webhook with the door's own credential.
     pub(crate) async fn hook(&self, source: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
-        let mut request = Request::post(format!("/in/{source}")).header(credential_of(source), SECRET);
+        let body = body.into();
+        let (name, value) = proof(source, &body, true);
+        let mut request = Request::post(format!("/in/{source}")).header(name, value);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.send(request.body(Body::from(body.into())).unwrap()).await
+        self.send(request.body(Body::from(body)).unwrap()).await
     }
 
     /// A JSON webhook with the door's own credential.
@@ -152,45 +160,100 @@ impl House {
 fn credential_of(source: &str) -> &'static str {
     match source {
         "zap" => "x-hook-secret",
-        "loja-hotmart" => "X-HOTMART-HOTTOK",
+        "nuvem" => "X-Hub-Signature-256",
+        source if source.contains("hotmart") => "X-HOTMART-HOTTOK",
         _ => "X-Token",
     }
 }
 
+/// The header by which a door's sender proves himself, with the right value for the body or with a wrong one.
+pub(crate) fn proof(source: &str, body: &[u8], right: bool) -> (&'static str, String) {
+    let secret = if right { SECRET } else { "errado" };
+    let value = if source == "nuvem" { format!("sha256={}", hmac(secret, body)) } else { secret.to_owned() };
+    (credential_of(source), value)
+}
+
+/// HMAC-SHA256 in hex, as RFC 2104 writes it; the server's own code would agree with itself.
+fn hmac(key: &str, body: &[u8]) -> String {
+    let mut block = [0_u8; 64];
+    block[..key.len()].copy_from_slice(key.as_bytes());
+    let digest = |pad: u8, message: &[u8]| {
+        let mut hash = sha2::Sha256::new();
+        hash.update(block.map(|byte| byte ^ pad));
+        hash.update(message);
+        hash.finalize()
+    };
+    hex::encode(digest(0x5c, &digest(0x36, body)))
+}
+
 fn doors() -> Vec<Door> {
+    let hold = OnMissingId::Hold;
     let mut doors = vec![
-        door("pedidos", Provider::Generic, OnMissingId::Hold),
+        door("pedidos", Provider::Generic, hold),
         door("rejeita", Provider::Generic, OnMissingId::Reject),
         door("impressao", Provider::Generic, OnMissingId::Fingerprint),
-        door("devagar", Provider::Generic, OnMissingId::Hold),
-        door("loja-hotmart", Provider::Hotmart, OnMissingId::Hold),
-        door("zap", Provider::Evolution, OnMissingId::Hold),
+        door("loja-hotmart", Provider::Hotmart, hold),
+        door("zap", Provider::Evolution, hold),
+        door("nuvem", Provider::WhatsappCloud, hold),
     ];
-    doors[3].rate = Some(Rate::new(1, Duration::from_secs(3600)));
+    for (name, provider) in [("", Provider::Generic), ("-hotmart", Provider::Hotmart)] {
+        let mut slow = door(&format!("devagar{name}"), provider, hold);
+        slow.rate = Some(Rate::new(1, Duration::from_secs(3600)));
+        let mut busy = door(&format!("apressado{name}"), provider, hold);
+        busy.rate_per_address = Some(RatePerAddress::new(1, Duration::from_secs(3600)));
+        let mut listed = door(&format!("vizinhos{name}"), provider, hold);
+        listed.addresses = Some(vec!["203.0.113.0/24".parse().unwrap()]);
+        let mut unready = door(&format!("sem-segredo{name}"), provider, hold);
+        unready.source.auth = Auth::Query { name: "token".into(), secrets: vec![Secret(Vec::new())] };
+        doors.extend([slow, busy, listed, unready]);
+    }
+    let mut shop = door("filial", Provider::Generic, hold);
+    let mapping = shop.source.mapping.as_mut().unwrap();
+    mapping.origin = vec![(Path::parse("$.store").unwrap(), "77".to_owned())];
+    mapping.required = vec![Path::parse("$.phone").unwrap()];
+    let mut secret = door("secreto", Provider::Generic, hold);
+    secret.source.auth = Auth::SecretPath { secrets: vec![Secret(SECRET.into())] };
+    doors.extend([shop, secret]);
     doors
 }
 
 fn door(name: &str, provider: Provider, on_missing_id: OnMissingId) -> Door {
     let secrets = vec![Secret(SECRET.as_bytes().to_vec())];
-    let source = Source {
+    let auth = match provider {
+        Provider::WhatsappCloud => Auth::Hmac(Hmac {
+            place: SignaturePlace::Header(credential_of(name).to_owned()),
+            algorithm: HmacAlgorithm::Sha256,
+            encoding: HmacEncoding::Hex,
+            prefix: "sha256=".to_owned(),
+            content: "{body}".to_owned(),
+            timestamp_header: None,
+            tolerance: None,
+            secrets,
+        }),
+        _ => Auth::Header { name: credential_of(name).to_owned(), secrets, or_body: None },
+    };
+    Door::new(Source {
         name: name.into(),
         tenant: Tenant::default(),
         provider,
         account: name.into(),
         flow: Some("vendas".into()),
         channel: Some("zap".into()),
-        auth: Auth::Header { name: credential_of(name).to_owned(), secrets, or_body: None },
+        auth,
         instance: (provider == Provider::Evolution).then(|| "loja-a".to_owned()),
+        cloud: (provider == Provider::WhatsappCloud).then(|| CloudDoor {
+            phone_number_ids: vec!["2000".to_owned()],
+            verify_tokens: vec![Secret(b"confirma".to_vec())],
+        }),
         mapping: (provider == Provider::Generic).then(|| mapping(on_missing_id)),
         body_bytes_max: 64 * 1024,
-    };
-    Door { source, rate: None }
+    })
 }
 
 fn mapping(on_missing_id: OnMissingId) -> Mapping {
     let path = |text: &str| Some(Path::parse(text).unwrap());
     Mapping {
-        id: path("$.id"),
+        id: path("$.id").into_iter().collect(),
         kind: path("$.event"),
         contact: path("$.phone"),
         order: path("$.order"),
@@ -246,5 +309,17 @@ pub(crate) fn message(id: &str, phone: &str, text: &str) -> Value {
             "key": { "remoteJid": format!("{phone}@s.whatsapp.net"), "fromMe": false, "id": id },
             "pushName": "Ana", "message": { "conversation": text }
         }
+    })
+}
+
+/// A message, as the Cloud API says it.
+pub(crate) fn cloud_message(id: &str, number: &str, phone: &str, text: &str) -> Value {
+    json!({
+        "object": "whatsapp_business_account",
+        "entry": [{ "id": "1", "changes": [{ "field": "messages", "value": {
+            "metadata": { "display_phone_number": "554133330000", "phone_number_id": number },
+            "contacts": [{ "profile": { "name": "Ana" }, "wa_id": phone }],
+            "messages": [{ "from": phone, "id": id, "timestamp": "1790000000", "type": "text", "text": { "body": text } }]
+        } }] }]
     })
 }

@@ -6,4 +6,6 @@ mod api;
 mod auth;
 mod house;
 mod operators;
+mod reconcile;
 mod serving;
+mod wire;

@@ -126,10 +126,11 @@ fn door(name: &str, provider: Provider, auth: Auth, instance: Option<&str>) -> D
         channel: Some("zap".into()),
         auth,
         instance: instance.map(str::to_owned),
+        cloud: None,
         mapping: None,
         body_bytes_max: 4 << 20,
     };
-    Door { source, rate: None }
+    Door::new(source)
 }
 
 fn zap() -> Channel {
@@ -214,6 +215,7 @@ impl World {
         let state = AppState::new(
             engine.clone(),
             ServerSetup {
+                proxies: retoma_server::Proxies::default(),
                 doors,
                 channels: vec!["zap".into()],
                 default_channel: Some("zap".into()),

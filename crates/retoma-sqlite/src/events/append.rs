@@ -214,6 +214,9 @@ impl<'a> Appender<'a> {
         };
         let raw = self.store_raw(part, request, None)?;
         self.insert(event, part.seq, contact, raw, &end)?;
+        if let Some(contact) = contact {
+            self.database.note_stub(contact, event)?;
+        }
         if let Some(receipt) = &event.receipt {
             self.database.merge_receipt(receipt)?;
         }
@@ -357,12 +360,14 @@ impl<'a> Appender<'a> {
     fn count_repetition(&mut self, part: &Part<'_>, request: Option<&RawRequest>) -> Result<Appended> {
         let connection = &self.database.connection;
         let (seq, same) = self.database.delivered(&part.event.delivery_key.0, &part.event.digest.0)?;
+        let same = same || self.database.says_the_same(seq, part.event)?;
+        let fills = self.database.waits_for_content(seq, part.event)?;
         let mut update = connection.prepare_cached(
             "UPDATE event SET duplicates = duplicates + 1, altered = altered OR ?2 WHERE seq = ?1
              RETURNING id, status, result, duplicates",
         )?;
         let found = update
-            .query_row(params![seq, !same], |row| {
+            .query_row(params![seq, !same && !fills], |row| {
                 Ok((|| {
                     Ok(Appended::Duplicate {
                         event: event_at(row, 0)?,
@@ -376,6 +381,11 @@ impl<'a> Appender<'a> {
             .optional()?
             .ok_or_else(|| Failure::Row("a delivery key without its event".to_owned()))?;
         drop(update);
+        if fills {
+            self.database.count("events", "duplicates", 1);
+            let raw = self.store_raw(part, request, None)?;
+            return self.database.fill_stub(seq, part.event, raw);
+        }
         if !same {
             self.store_raw(part, request, Some(seq))?;
         }

@@ -132,6 +132,11 @@ impl Database {
         Ok(true)
     }
 
+    /// Whether somebody claimed the key, as a delivery or as a fact.
+    pub(super) fn is_claimed(&self, key: &Key) -> Result<bool> {
+        Ok(self.recent.borrow().keys.contains_key(key) || self.in_table(key)?)
+    }
+
     fn in_table(&self, key: &Key) -> Result<bool> {
         Ok(self.connection.prepare_cached("SELECT 1 FROM dedupe WHERE key = ?1")?.exists([&key[..]])?)
     }

@@ -214,3 +214,75 @@ pub async fn a_receipt_in_an_event_is_merged_with_it<S: Store>(store: &S) {
     append(store, status).await;
     assert_eq!(task(store, "pix:HP1:t15").await.receipt, Some(ReceiptStatus::Read));
 }
+
+fn stub(id: u64) -> NewEvent {
+    let entry = Entry::Ignored("content_pending".to_owned());
+    let data = retoma_core::event::EventData::default();
+    NewEvent { id: event_id(id), entry, data, digest: body_digest(b"stub"), ..message(7, "5541999990007") }
+}
+
+/// FC-06: the copy with content becomes the event, once, in whatever order copies come; an empty one takes nothing away.
+pub async fn a_message_without_content_is_filled_by_the_copy_that_has_it<S: Store>(store: &S) {
+    let full = |id: u64| NewEvent { id: event_id(id), received_at: at(60), ..message(7, "5541999990007") };
+    let append = async |event: NewEvent, body: &'static [u8]| {
+        let n = u64::try_from(event.id.0.as_u128() % 1000).unwrap();
+        store.append_events(vec![request(n, body, vec![event])]).await.unwrap()[0][0].clone()
+    };
+    assert!(matches!(append(stub(1), b"stub").await, Appended::New { contact: None, .. }));
+    assert!(matches!(append(stub(2), b"stub").await, Appended::Duplicate { status: EventStatus::Ignored, .. }));
+    assert_eq!(pending_ids(store).await, [], "a stub starts nothing");
+    let filled = append(full(3), b"full").await;
+    assert!(matches!(filled, Appended::New { event, contact: Some(_) } if event == event_id(1)), "{filled:?}");
+    assert_eq!(pending_ids(store).await, [event_id(1)]);
+    for (event, body) in [(full(4), &b"full"[..]), (stub(5), b"stub"), (full(6), b"full")] {
+        let again = append(event, body).await;
+        assert!(
+            matches!(again, Appended::Duplicate { event, status: EventStatus::Received, altered: false, .. } if event == event_id(1)),
+            "{again:?}"
+        );
+    }
+    assert_eq!(pending_ids(store).await, [event_id(1)]);
+    let row = store.get_event(tenant(), event_id(1)).await.unwrap().unwrap();
+    assert_eq!((row.status, row.reason, row.result, row.altered), (EventStatus::Received, None, None, false));
+    assert_eq!((row.duplicates, row.received_at, row.data.text.is_some()), (5, at(60), true));
+    assert_eq!(&store.get_raw(tenant(), event_id(1)).await.unwrap().unwrap().body[..], b"full");
+    let altered = append(NewEvent { digest: body_digest(b"other"), ..full(8) }, b"other").await;
+    assert!(matches!(altered, Appended::Duplicate { altered: true, .. }));
+}
+
+/// FC-06: in one batch, and the other way round.
+pub async fn a_later_copy_without_content_takes_nothing_away<S: Store>(store: &S) {
+    let full = |id: u64| NewEvent { id: event_id(id), ..message(7, "5541999990007") };
+    let answers = store.append_events(vec![bare(full(1)), bare(stub(2))]).await.unwrap();
+    assert!(matches!(answers[1][0], Appended::Duplicate { altered: false, status: EventStatus::Received, .. }));
+    assert_eq!(pending_ids(store).await, [event_id(1)]);
+    let other = |event: NewEvent| NewEvent { delivery_key: digest16("delivery", &[b"other"]), ..event };
+    let answers = store.append_events(vec![bare(other(stub(3))), bare(other(full(4)))]).await.unwrap();
+    assert!(matches!(answers[0][0], Appended::New { event, .. } if event == event_id(3)));
+    assert!(matches!(answers[1][0], Appended::New { event, .. } if event == event_id(3)), "{answers:?}");
+    assert_eq!(pending_ids(store).await, [event_id(1), event_id(3)]);
+}
+
+/// FC-06, D5: whoever sent a stub wrote.
+pub async fn a_message_without_content_counts_as_written<S: Store>(store: &S) {
+    let first = store.append_events(vec![bare(message(1, "5541999990007"))]).await.unwrap();
+    let Appended::New { contact: Some(contact), .. } = first[0][0] else { panic!("{first:?}") };
+    let last = async || store.load_contacts(vec![(tenant(), contact)], at(0)).await.unwrap()[0].contact.last_inbound_at;
+    assert_eq!(last().await, None);
+    for (second, expected) in [(50, 50), (20, 50), (90, 90)] {
+        let key = digest16("delivery", &[&[second]]);
+        let late = NewEvent { occurred_at: at(second.into()), delivery_key: key, ..stub(second.into()) };
+        store.append_events(vec![bare(late)]).await.unwrap();
+        assert_eq!(last().await, Some(at(expected)));
+    }
+}
+
+/// A11: whoever lists what a platform has brings in only what nobody said.
+pub async fn keys_are_known_once_somebody_claimed_them<S: Store>(store: &S) {
+    let event = payment(1, EventKind::PaymentApproved, "T1", vec![phone("5541999990001")]);
+    let keys = vec![event.delivery_key, event.business_key.unwrap(), digest16("delivery", &[b"never"])];
+    assert_eq!(store.known_keys(keys.clone()).await.unwrap(), [false, false, false]);
+    append_new(store, event).await;
+    assert_eq!(store.known_keys(keys).await.unwrap(), [true, true, false]);
+    assert_eq!(store.known_keys(vec![]).await.unwrap(), Vec::<bool>::new());
+}

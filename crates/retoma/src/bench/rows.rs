@@ -42,6 +42,7 @@ pub(super) fn source() -> Source {
             or_body: Some("/hottok".to_owned()),
         },
         instance: None,
+        cloud: None,
         mapping: None,
         body_bytes_max: BODY_BYTES_MAX,
     }
@@ -59,7 +60,14 @@ pub(super) fn headers() -> HeaderMap {
 /// Reads a sale's body as intake does.
 fn read(what: Happening, sale: Sale, now: Timestamp) -> anyhow::Result<Part> {
     let body = sale.body(what);
-    let request = Request { headers: headers(), query: String::new(), body, received_at: now };
+    let request = Request {
+        headers: headers(),
+        path: String::new(),
+        path_token: None,
+        query: String::new(),
+        body,
+        received_at: now,
+    };
     let source = source();
     source.authenticate(&request)?;
     let mut parts = source.read(&request)?;

@@ -98,6 +98,7 @@ fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
         concurrency: args.connections,
     };
     Ok(Setup {
+        proxies: retoma_server::Proxies::default(),
         listen,
         public_url: None,
         database: args.db.clone(),
@@ -105,7 +106,13 @@ fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
         locale: "pt-BR".to_owned(),
         flows: [(flow.clone(), Arc::new(vendas()?))].into(),
         flow_files: [(flow, "vendas.yaml".to_owned())].into(),
-        sources: vec![SourceSetup { source: source(), rate: None }],
+        sources: vec![SourceSetup {
+            source: source(),
+            rate: None,
+            rate_per_address: None,
+            addresses: None,
+            reconcile: None,
+        }],
         channels: vec![channel],
         default_channel: Some(ChannelName::new(CHANNEL)),
         outbound_allow: vec![args.sink.to_string()],

@@ -1,7 +1,11 @@
 //! How a source's callers prove themselves (A3), as the configuration says it.
 
+use std::time::Duration;
+
 use retoma_core::finding::Level;
-use retoma_providers::inbound::{Auth, Hmac, HmacAlgorithm, HmacEncoding};
+use retoma_providers::inbound::{
+    Auth, Hmac, HmacAlgorithm, HmacEncoding, Path, Secret, SignaturePlace, unknown_places,
+};
 
 use super::document::{Section, Value};
 use super::secrets::Secrets;
@@ -33,44 +37,107 @@ pub(super) fn hotmart(section: &Section<'_>, secrets: &Secrets<'_>) -> Option<Au
     Some(Auth::Header { name, secrets: secrets.of(section)?, or_body: Some("/hottok".into()) })
 }
 
+/// Meta signs every webhook with the app secret.
+pub(super) fn whatsapp_cloud(section: &Section<'_>, secrets: &Secrets<'_>) -> Option<Auth> {
+    if let Some(value) = section.value("auth") {
+        value.error(
+            "bad_value",
+            format!("{} is not needed", value.name),
+            "Meta proves itself by secret = {..} (the app secret); secrets = [..] while you change it",
+        );
+    }
+    Some(Auth::Hmac(Hmac {
+        place: SignaturePlace::Header("X-Hub-Signature-256".to_owned()),
+        algorithm: HmacAlgorithm::Sha256,
+        encoding: HmacEncoding::Hex,
+        prefix: "sha256=".to_owned(),
+        content: "{body}".to_owned(),
+        timestamp_header: None,
+        tolerance: None,
+        secrets: secrets.of(section)?,
+    }))
+}
+
+/// The forms, of which a source has exactly one.
+const FORMS: [&str; 8] = ["header", "query", "body", "path", "basic", "hmac", "standard_webhooks", "none"];
+
 fn read(value: &Value<'_>, secrets: &Secrets<'_>) -> Option<Auth> {
     if value.is_text() {
         return value.word(&[("none", ())]).map(|()| unsigned(value));
     }
     let section = value.section()?;
-    for later in ["jwt", "standard_webhooks", "basic", "body"] {
-        section.not_available(Level::Error, later, "use header, query or hmac");
-    }
-    let forms = (section.value("header"), section.value("query"), section.value("hmac"), section.value("none"));
-    let auth = match forms {
-        (Some(name), None, None, None) => {
-            let name = header_name(&name);
-            secrets.of(&section).and_then(|secrets| Some(Auth::Header { name: name?, secrets, or_body: None }))
-        }
-        (None, Some(name), None, None) => {
-            let name = name.text();
-            secrets.of(&section).and_then(|secrets| Some(Auth::Query { name: name?, secrets }))
-        }
-        (None, None, Some(hmac), None) => hmac_of(&hmac, &section, secrets),
-        (None, None, None, Some(none)) => match none.boolean() {
-            Some(true) => Some(unsigned(value)),
-            _ => None,
-        },
-        (None, None, None, None) if section.has_any(&["jwt", "standard_webhooks", "basic", "body"]) => {
-            // Already reported; the secret beside it is no unknown key.
-            section.value("secret");
-            section.value("secrets");
-            None
-        }
+    section.not_available(Level::Error, "jwt", "use header, basic, hmac or standard_webhooks");
+    let mut forms = FORMS.into_iter().filter_map(|form| Some((form, section.value(form)?)));
+    let auth = match (forms.next(), forms.next()) {
+        (Some((form, of)), None) => form_of(form, &of, value, &section, secrets),
+        (None, _) if section.has("jwt") => None, // already reported
         _ => {
-            value.error("bad_value", format!("{} needs exactly one of header, query, hmac, none", value.name), EXAMPLE);
-            section.value("secret");
-            section.value("secrets");
+            value.error("bad_value", format!("{} needs exactly one of {}", value.name, FORMS.join(", ")), EXAMPLE);
             None
         }
     };
+    // Whatever became of it, the secret beside it is no unknown key.
+    section.value("secret");
+    section.value("secrets");
     section.finish();
     auth
+}
+
+fn form_of(form: &str, of: &Value<'_>, auth: &Value<'_>, beside: &Section<'_>, secrets: &Secrets<'_>) -> Option<Auth> {
+    match form {
+        "none" => return of.boolean().filter(|none| *none).map(|_| unsigned(auth)),
+        "hmac" => return hmac_of(of, beside, secrets),
+        _ => {}
+    }
+    // Both are read, so that both are reported.
+    let known = secrets.of(beside);
+    match form {
+        "header" => header_name(of).and_then(|name| Some(Auth::Header { name, secrets: known?, or_body: None })),
+        "query" => of.text().and_then(|name| Some(Auth::Query { name, secrets: known? })),
+        "body" => {
+            let path = of.parse("bad_jsonpath", "body = \"$.token\"", |text| {
+                Path::parse(text).map_err(|error| format!("{text:?} is no JSONPath (RFC 9535): {error}"))
+            });
+            path.and_then(|path| Some(Auth::Body { path, secrets: known? }))
+        }
+        "path" => of.boolean().filter(|path| *path).and_then(|_| secret_path(auth, known?)),
+        "basic" => {
+            let section = of.section()?;
+            let user = section.required_text("user", "\"the user's name\"");
+            section.finish();
+            Some(Auth::Basic { user: user?, secrets: known? })
+        }
+        _ => {
+            let section = of.section()?;
+            let tolerance = section.value("tolerance");
+            let tolerance = tolerance
+                .map_or(Some(FIVE_MINUTES), |v| v.parse("bad_duration", "tolerance = \"5m\"", values::duration));
+            section.finish();
+            Some(Auth::StandardWebhooks { tolerance: tolerance?, secrets: known? })
+        }
+    }
+}
+
+/// What every library of Standard Webhooks allows.
+const FIVE_MINUTES: Duration = Duration::from_secs(300);
+/// Shorter ones can be guessed.
+const PATH_TOKEN_BYTES_MIN: usize = 16;
+
+/// `/in/NAME/TOKEN`. The token must survive an address as it stands.
+fn secret_path(value: &Value<'_>, secrets: Vec<Secret>) -> Option<Auth> {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    if secrets.iter().any(|secret| secret.0.len() < PATH_TOKEN_BYTES_MIN || !secret.0.iter().all(plain)) {
+        value.error(
+            "bad_secret",
+            format!(
+                "{}: a secret that is part of an address needs {PATH_TOKEN_BYTES_MIN} or more plain characters",
+                value.name
+            ),
+            "use letters, digits, '-' and '_', for example the output of: openssl rand -hex 24",
+        );
+        return None;
+    }
+    Some(Auth::SecretPath { secrets })
 }
 
 fn unsigned(value: &Value<'_>) -> Auth {
@@ -91,10 +158,19 @@ fn header_name(value: &Value<'_>) -> Option<String> {
 
 fn hmac_of(value: &Value<'_>, beside: &Section<'_>, secrets: &Secrets<'_>) -> Option<Auth> {
     let section = value.section()?;
-    let header = match section.value("header") {
-        Some(name) => header_name(&name),
-        None => {
-            section.missing("header", "\"X-Signature\"");
+    let place = match (section.value("header"), section.value("query")) {
+        (Some(name), None) => header_name(&name).map(SignaturePlace::Header),
+        (None, Some(name)) => name.text().map(SignaturePlace::Query),
+        (None, None) => {
+            section.missing("header", "\"X-Signature\"  # or query = \"signature\"");
+            None
+        }
+        (Some(_), Some(query)) => {
+            query.error(
+                "bad_value",
+                format!("{} has both header and query", section.name),
+                "keep the one that it is in",
+            );
             None
         }
     };
@@ -116,6 +192,13 @@ fn hmac_of(value: &Value<'_>, beside: &Section<'_>, secrets: &Secrets<'_>) -> Op
             "write content = \"{timestamp}.{body}\" or \"{body}\"",
         );
     }
+    for name in unknown_places(&content) {
+        section.error(
+            "bad_value",
+            format!("{}.content: nothing is known under {{{name}}}", section.name),
+            "use {body}, {timestamp}, {method}, {path}, {header:NAME} or {query:NAME}",
+        );
+    }
     let timestamp_header = match section.value("timestamp_header") {
         Some(value) => header_name(&value),
         None if content.contains("{timestamp}") => {
@@ -134,7 +217,7 @@ fn hmac_of(value: &Value<'_>, beside: &Section<'_>, secrets: &Secrets<'_>) -> Op
     let prefix = section.text("prefix").unwrap_or_default();
     section.finish();
     Some(Auth::Hmac(Hmac {
-        header: header?,
+        place: place?,
         algorithm: algorithm?,
         encoding: encoding?,
         prefix,

@@ -119,10 +119,6 @@ impl<'d> Section<'d> {
         self.document.adopt(findings);
     }
 
-    pub(super) fn has_any(&self, keys: &[&str]) -> bool {
-        keys.iter().any(|key| self.has(key))
-    }
-
     /// A sub-table, inline or not.
     pub(super) fn section(&self, key: &'static str) -> Option<Section<'d>> {
         self.value(key)?.section()

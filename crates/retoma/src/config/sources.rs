@@ -6,12 +6,14 @@ use std::time::Duration;
 use retoma_core::event::EventKind;
 use retoma_core::finding::{Level, suggest};
 use retoma_core::ids::{FlowName, SourceName, Tenant};
-use retoma_providers::inbound::{Mapping, OnMissingId, Path, Provider, Source};
+use retoma_providers::inbound::{Auth, CloudDoor, Mapping, OnMissingId, Path, Provider, Source};
+use retoma_providers::reconcile::Reconcile;
+use retoma_server::Network;
 
 use super::auth;
 use super::document::{Section, Value};
 use super::secrets::Secrets;
-use super::{Names, values};
+use super::{Names, reconcile, values};
 
 /// A source with what the server enforces before it asks the provider.
 #[derive(Debug)]
@@ -20,6 +22,12 @@ pub(crate) struct SourceSetup {
     pub(crate) source: Source,
     /// At most so many requests in so long (429 over it).
     pub(crate) rate: Option<(u32, Duration)>,
+    /// The same for each address.
+    pub(crate) rate_per_address: Option<(u32, Duration)>,
+    /// Who may send at all.
+    pub(crate) addresses: Option<Vec<Network>>,
+    /// Where the platform lists what it has.
+    pub(crate) reconcile: Option<Reconcile>,
 }
 
 /// The largest body where a source says nothing (A10).
@@ -40,35 +48,101 @@ pub(super) fn read(name: &str, value: &Value<'_>, names: &Names, secrets: &Secre
     let flow = flow_of(&section, names);
     let channel = names.channel(&section);
     section.not_available(Level::Error, "tenant", "remove it: everything belongs to the tenant \"default\"");
-    let rate = section.value("rate").and_then(|value| value.parse("bad_rate", "rate = \"50/s\"", values::rate));
+    let rate_of = |key| section.value(key).and_then(|value| value.parse("bad_rate", "\"50/s\"", values::rate));
+    let (rate, rate_per_address) = (rate_of("rate"), rate_of("rate_per_address"));
+    let addresses = section.value("addresses").and_then(|value| networks(&value));
     let body_bytes_max = section
         .value("max_body")
         .and_then(|value| value.parse("bad_size", "max_body = \"4MiB\"", values::size))
         .unwrap_or(BODY_BYTES_MAX);
     let account = section.text("account").unwrap_or_else(|| name.to_owned());
 
-    let (auth, instance, mapping) = match provider {
-        Provider::Generic => (auth::required(&section, secrets), None, mapping_of(&section)),
-        Provider::Evolution => {
-            let instance = section.required_text("instance", "\"the instance's name at Evolution\"");
-            (auth::required(&section, secrets), instance, None)
-        }
-        Provider::Hotmart => (auth::hotmart(&section, secrets), None, None),
-    };
-    section.finish();
-    let source = Source {
+    let mut source = Source {
         name: SourceName::new(name),
         tenant: Tenant::default(),
         provider,
         account,
         flow,
         channel,
-        auth: auth?,
-        instance,
-        mapping,
+        auth: Auth::None,
+        instance: None,
+        cloud: None,
+        mapping: None,
         body_bytes_max,
     };
-    Some(SourceSetup { source, rate })
+    let auth = match provider {
+        Provider::Generic => {
+            source.mapping = mapping_of(&section);
+            auth::required(&section, secrets)
+        }
+        Provider::Evolution => {
+            source.instance = section.required_text("instance", "\"the instance's name at Evolution\"");
+            auth::required(&section, secrets)
+        }
+        Provider::Hotmart => auth::hotmart(&section, secrets),
+        Provider::WhatsappCloud => {
+            source.cloud = cloud_of(&section, secrets);
+            auth::whatsapp_cloud(&section, secrets)
+        }
+    };
+    let reconcile = reconcile::read(&section, provider, secrets);
+    section.finish();
+    source.auth = auth?;
+    Some(SourceSetup { source, rate, rate_per_address, addresses, reconcile })
+}
+
+/// A list of addresses and networks. An empty one would let nobody in, and is a mistake.
+pub(super) fn networks(value: &Value<'_>) -> Option<Vec<Network>> {
+    let list = value.list()?;
+    if list.is_empty() {
+        value.error(
+            "bad_value",
+            format!("{} is empty: nobody could send", value.name),
+            "write addresses, or remove it",
+        );
+    }
+    let read = |value: &Value<'_>| {
+        value.parse("bad_address", "\"203.0.113.7\" or \"203.0.113.0/24\"", |text| {
+            text.parse::<Network>().map_err(|error| error.to_string())
+        })
+    };
+    list.iter().map(read).collect()
+}
+
+/// The numbers of a door of the Cloud API, and the token of its handshake.
+fn cloud_of(section: &Section<'_>, secrets: &Secrets<'_>) -> Option<CloudDoor> {
+    let example = "\"the number's id at Meta\"  # a list if one app serves several";
+    let phone_number_ids = match section.value("phone_number_id") {
+        Some(value) if value.is_text() => value.text().map(|id| vec![id]),
+        Some(value) => value.list().and_then(|list| list.iter().map(Value::text).collect()),
+        None => {
+            section.missing("phone_number_id", example);
+            None
+        }
+    };
+    let verify_token = match section.value("verify_token") {
+        Some(value) => secrets.read(&value),
+        None => {
+            section.missing(
+                "verify_token",
+                "{ env = \"VERIFY_TOKEN\" }  # the text that you give to Meta beside the address",
+            );
+            None
+        }
+    };
+    let phone_number_ids = phone_number_ids.filter(|ids| {
+        let wrong =
+            ids.is_empty() || ids.iter().any(|id| id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_digit()));
+        if wrong {
+            section.error(
+                "bad_value",
+                format!("{}.phone_number_id must be the digits of Meta's id", section.name),
+                "copy the phone number ID, not the number, from the app's API setup page",
+            );
+        }
+        !wrong
+    });
+    Some(CloudDoor { phone_number_ids: phone_number_ids?, verify_tokens: vec![verify_token?] })
 }
 
 /// Names become parts of addresses and keys.
@@ -83,7 +157,7 @@ fn provider_of(section: &Section<'_>) -> Option<Provider> {
         section.missing("provider", "\"generic\"");
         return None;
     };
-    const KNOWN_LATER: &[&str] = &["whatsapp_cloud", "zapi", "kiwify", "asaas", "stripe", "mercadopago", "shopify"];
+    const KNOWN_LATER: &[&str] = &["zapi", "kiwify", "asaas", "stripe", "mercadopago", "shopify"];
     if value.text().is_some_and(|text| KNOWN_LATER.contains(&text.as_str())) {
         value.error(
             "not_available",
@@ -92,7 +166,12 @@ fn provider_of(section: &Section<'_>) -> Option<Provider> {
         );
         return None;
     }
-    value.word(&[("generic", Provider::Generic), ("evolution", Provider::Evolution), ("hotmart", Provider::Hotmart)])
+    value.word(&[
+        ("generic", Provider::Generic),
+        ("evolution", Provider::Evolution),
+        ("hotmart", Provider::Hotmart),
+        ("whatsapp_cloud", Provider::WhatsappCloud),
+    ])
 }
 
 /// The flow that a source feeds: the one it names, else the only one there is.
@@ -124,7 +203,7 @@ fn flow_of(section: &Section<'_>, names: &Names) -> Option<FlowName> {
 }
 
 /// Where a generic body keeps things (A9).
-fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
+pub(super) fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
     let path = |key| section.value(key).and_then(|value| path_of(&value));
     let on_missing_id = section
         .value("on_missing_id")
@@ -137,7 +216,7 @@ fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
         })
         .unwrap_or(OnMissingId::Hold);
     let mapping = Mapping {
-        id: path("id"),
+        id: paths_of(section.value("id")),
         kind: path("type"),
         contact: path("contact"),
         order: path("order"),
@@ -146,13 +225,18 @@ fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
         text: path("text"),
         vars: vars_of(section),
         types: types_of(section),
-        required: section
-            .value("required")
-            .and_then(|value| value.list())
-            .map(|list| list.iter().filter_map(path_of).collect())
-            .unwrap_or_default(),
+        required: paths_of(section.value("required")),
+        origin: origin_of(section),
         on_missing_id,
+        fingerprint_without: paths_of(section.value("fingerprint_without")),
     };
+    if let Some(value) = section.value("fingerprint_without").filter(|_| on_missing_id != OnMissingId::Fingerprint) {
+        value.warning(
+            "no_effect",
+            format!("{} has no effect: events without an id are not keyed by their content", value.name),
+            "add on_missing_id = \"fingerprint\", or remove it",
+        );
+    }
     if !section.has("type") {
         section.warning(
             "no_type",
@@ -160,7 +244,8 @@ fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
             "add type = \"$.event\"  # where the body says what happened",
         );
     }
-    if !section.has("id") && on_missing_id == OnMissingId::Hold {
+    let in_envelope = signs_by_standard_webhooks(section);
+    if !section.has("id") && !in_envelope && on_missing_id == OnMissingId::Hold {
         section.warning(
             "no_id",
             format!("{} has no id path: every event is held for a person", section.name),
@@ -170,7 +255,39 @@ fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
     Some(mapping)
 }
 
-fn path_of(value: &Value<'_>) -> Option<Path> {
+/// Standard Webhooks name every delivery in a header.
+fn signs_by_standard_webhooks(section: &Section<'_>) -> bool {
+    section
+        .value("auth")
+        .filter(|auth| !auth.is_text())
+        .and_then(|auth| auth.section())
+        .is_some_and(|auth| auth.has("standard_webhooks"))
+}
+
+/// One path, or a list of them.
+fn paths_of(value: Option<Value<'_>>) -> Vec<Path> {
+    match value {
+        None => Vec::new(),
+        Some(value) if value.is_text() => path_of(&value).into_iter().collect(),
+        Some(value) => value.list().unwrap_or_default().iter().filter_map(path_of).collect(),
+    }
+}
+
+/// `origin = { "$.store.id" = "77" }`: what bodies must say of where they come from.
+fn origin_of(section: &Section<'_>) -> Vec<(Path, String)> {
+    let Some(table) = section.section("origin") else { return Vec::new() };
+    let read = |(text, value): (String, Value<'_>)| match Path::parse(&text) {
+        Ok(path) => Some((path, value.text()?)),
+        Err(error) => {
+            let message = format!("{text:?} is no JSONPath (RFC 9535): {error}");
+            value.error("bad_jsonpath", message, "origin = { \"$.store.id\" = \"77\" }");
+            None
+        }
+    };
+    table.entries().into_iter().filter_map(read).collect()
+}
+
+pub(super) fn path_of(value: &Value<'_>) -> Option<Path> {
     value.parse("bad_jsonpath", "\"$.order.id\"", |text| {
         Path::parse(text).map_err(|error| format!("{text:?} is no JSONPath (RFC 9535): {error}"))
     })

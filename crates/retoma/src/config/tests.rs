@@ -19,7 +19,11 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn env(name: &str) -> Option<String> {
-    matches!(name, "HOTTOK" | "EVOLUTION_KEY").then(|| "segredo".to_owned())
+    match name {
+        "HOTTOK" | "EVOLUTION_KEY" => Some("segredo".to_owned()),
+        "LONG" => Some("segredo-de-mais-de-16".to_owned()),
+        _ => None,
+    }
 }
 
 fn checked(text: &str) -> Loaded {
@@ -85,6 +89,12 @@ instance = "loja-a"
 flow = "vendas"
 channel = "zap"
 auth = { header = "x-hook-secret", secret = { file = "token" } }
+[sources.meta]
+provider = "whatsapp_cloud"
+secret = { file = "token" }
+verify_token = { env = "HOTTOK" }
+phone_number_id = "2000"
+flow = "vendas"
 [sources.pedidos]
 provider = "generic"
 auth = { header = "X-Token", secret = { file = "token" } }
@@ -154,6 +164,92 @@ fn every_key_of_the_contract_is_read_or_said_to_come_later() {
     assert_eq!((scheme.timestamp_header.as_deref(), scheme.secrets.len()), (Some("X-Timestamp"), 2));
 }
 
+/// A source of the Cloud API without its number.
+const CLOUD: &str =
+    "[sources.x]\nprovider = \"whatsapp_cloud\"\nsecret = { file = \"token\" }\nverify_token = { file = \"token\" }\n";
+
+/// Every form of proof but JWT (A3), and every limit of a door.
+const DOORS: &str = r##"
+[server]
+behind_proxy = true
+trusted_proxies = ["127.0.0.1", "10.0.0.0/8"]
+[sources.a]
+provider = "whatsapp_cloud"
+secrets = [{ file = "token" }, { env = "HOTTOK" }]
+verify_token = { file = "token" }
+phone_number_id = ["2000", "3000"]
+addresses = ["203.0.113.0/24", "2001:db8::1"]
+rate_per_address = "10/s"
+[sources.b]
+provider = "generic"
+id = ["$.order", "$.event", "$.version"]
+type = "$.event"
+origin = { "$.store.id" = "77" }
+auth = { basic = { user = "ana" }, secret = { file = "token" } }
+[sources.c]
+provider = "generic"
+type = "$.event"
+auth = { body = "$.token", secret = { file = "token" } }
+on_missing_id = "fingerprint"
+fingerprint_without = ["$.sent_at"]
+[sources.d]
+provider = "evolution"
+instance = "loja-a"
+auth = { path = true, secret = { env = "LONG" } }
+[sources.e]
+provider = "generic"
+type = "$.type"
+auth = { standard_webhooks = {}, secrets = [{ file = "token" }, { env = "HOTTOK" }] }
+[sources.f]
+provider = "generic"
+id = "$.id"
+type = "$.event"
+auth = { hmac = { query = "signature", algorithm = "sha1" }, secret = { file = "token" } }
+[sources.f.reconcile]
+url = "https://api.example.com/orders?since={since}"
+header = "Authorization"
+prefix = "Bearer "
+secret = { env = "HOTTOK" }
+every = "5m"
+items = "$.orders[*]"
+next = "$.next"
+id = "$.number"
+type = "$.status"
+"##;
+
+#[test]
+fn every_form_of_proof_and_every_limit_of_a_door_can_be_written() {
+    use retoma_providers::inbound::{Auth, SignaturePlace};
+
+    let loaded = checked(&format!("{DOORS}{}", FINE.replace("[sources.loja]", "[sources.loja2]")));
+    assert_eq!(loaded.findings, [], "standard webhooks bring their ids along");
+    let setup = loaded.setup.unwrap();
+    let of = |name: &str| setup.sources.iter().find(|source| source.source.name.as_str() == name).unwrap();
+    let cloud = of("a").source.cloud.as_ref().unwrap();
+    assert_eq!(
+        (cloud.phone_number_ids.as_slice(), cloud.verify_tokens.len()),
+        (&["2000".into(), "3000".into()][..], 1)
+    );
+    assert!(
+        matches!(&of("a").source.auth, Auth::Hmac(scheme) if scheme.secrets.len() == 2 && scheme.prefix == "sha256=")
+    );
+    assert_eq!(of("a").addresses.as_ref().map(Vec::len), Some(2));
+    assert_eq!(of("a").rate_per_address, Some((10, Duration::from_secs(1))));
+    assert!(matches!(&of("b").source.auth, Auth::Basic { user, .. } if user == "ana"));
+    let mapping = of("b").source.mapping.as_ref().unwrap();
+    assert_eq!((mapping.id.len(), mapping.origin.len()), (3, 1));
+    assert!(matches!(&of("c").source.auth, Auth::Body { path, .. } if path.text == "$.token"));
+    assert_eq!(of("c").source.mapping.as_ref().unwrap().fingerprint_without.len(), 1);
+    assert!(matches!(&of("d").source.auth, Auth::SecretPath { .. }));
+    assert!(matches!(&of("e").source.auth, Auth::StandardWebhooks { secrets, tolerance }
+        if secrets.len() == 2 && tolerance.as_secs() == 300));
+    let list = of("f").reconcile.as_ref().unwrap();
+    assert_eq!((list.every.as_secs(), list.lookback.as_secs()), (300, 86_400));
+    assert!(list.credential.is_some() && list.next.is_some() && list.mapping.as_ref().unwrap().id.len() == 1);
+    assert!(matches!(&of("f").source.auth, Auth::Hmac(scheme)
+        if scheme.place == SignaturePlace::Query("signature".into())));
+}
+
 /// Adds lines to the small configuration, and answers what is said of them.
 fn said(lines: &str) -> Vec<Finding> {
     checked(&format!("{FINE}{lines}\n")).findings
@@ -201,7 +297,31 @@ fn what_is_wrong_is_named_with_code_line_and_fix() {
         (source("on_missing_id = \"holt\""), "unknown_word", 6, "hold"),
         (source("oder = \"$.o\""), "unknown_key", 6, "order"),
         (source("tenant = \"a\""), "not_available", 6, "default"),
-        ("[sources.x]\nprovider = \"whatsapp_cloud\"".into(), "not_available", 2, "generic"),
+        ("[sources.x]\nprovider = \"zapi\"".into(), "not_available", 2, "generic"),
+        (format!("{CLOUD}phone_number_id = \"+55 41 3333-0000\""), "bad_value", 1, "phone number ID"),
+        (format!("{CLOUD}phone_number_id = []"), "bad_value", 1, "phone number ID"),
+        (CLOUD.to_owned(), "missing_key", 1, "phone_number_id"),
+        (format!("{}phone_number_id = \"2\"", CLOUD.replace("verify_token", "verify_tokn")), "missing_key", 1, "verify_token"),
+        (format!("{CLOUD}phone_number_id = \"2\"\nauth = \"none\""), "bad_value", 6, "app secret"),
+        (source("addresses = [\"10.0.0.0/8\", \"loja\"]"), "bad_address", 6, "203.0.113"),
+        (source("reconcile = {}"), "missing_key", 6, "since"),
+        (source("reconcile = { url = \"https://x/{from}\" }"), "bad_url", 6, "{since}"),
+        (source("reconcile = { url = \"ftp://x/\" }"), "bad_url", 6, "https"),
+        (source("reconcile = { url = \"https://x/\", every = \"1s\" }"), "bad_value", 6, "15m"),
+        (source("reconcile = { url = \"https://x/\", secret = { file = \"token\" } }"), "bad_value", 6, "header"),
+        (source("addresses = []"), "bad_value", 6, "remove"),
+        (source("rate_per_address = \"1\""), "bad_rate", 6, "50/s"),
+        (source("origin = { \"store\" = \"77\" }"), "bad_jsonpath", 6, "$.store"),
+        (source("fingerprint_without = [\"ts\"]\non_missing_id = \"fingerprint\""), "bad_jsonpath", 6, "$"),
+        ("[server]\nbehind_proxy = true\ntrusted_proxies = [\"proxy\"]".into(), "bad_address", 3, "203.0.113"),
+        (generic("auth = { path = true, secret = { file = \"token\" } }"), "bad_secret", 5, "openssl"),
+        (generic("auth = { body = \"token\", secret = { file = \"token\" } }"), "bad_jsonpath", 5, "$.token"),
+        (generic("auth = { basic = {}, secret = { file = \"token\" } }"), "missing_key", 5, "user"),
+        (generic("auth = { basic = { user = \"a\" } }"), "missing_key", 5, "secret"),
+        (generic("auth = { standard_webhooks = { tolerance = \"x\" }, secret = { file = \"token\" } }"), "bad_duration", 5, "5m"),
+        (generic("auth = { hmac = { header = \"X\", query = \"s\" }, secret = { file = \"token\" } }"), "bad_value", 5, "keep"),
+        (generic("auth = { hmac = {}, secret = { file = \"token\" } }"), "missing_key", 5, "query"),
+        (generic("auth = { hmac = { header = \"X\", content = \"{body}{url}\" }, secret = { file = \"token\" } }"), "bad_value", 5, "{query:NAME}"),
         ("[sources.x]\nprovider = \"hotmrt\"\n".into(), "unknown_word", 2, "hotmart"),
         ("[sources.x]\nsecret = { file = \"token\" }".into(), "missing_key", 1, "provider"),
         ("[sources.\"x/y\"]\nprovider = \"hotmart\"".into(), "bad_name", 1, "lower-case"),

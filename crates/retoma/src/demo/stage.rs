@@ -235,8 +235,8 @@ fn server_setup() -> ServerSetup {
         or_body: Some("/hottok".to_owned()),
     };
     let evolution = Auth::Header { name: HOOK_HEADER.to_owned(), secrets: secret(HOOK_SECRET), or_body: None };
-    let door = |name: &str, provider: Provider, auth: Auth, instance: Option<&str>| Door {
-        source: Source {
+    let door = |name: &str, provider: Provider, auth: Auth, instance: Option<&str>| {
+        Door::new(Source {
             name: SourceName::new(name),
             tenant: Tenant::default(),
             provider,
@@ -245,12 +245,13 @@ fn server_setup() -> ServerSetup {
             channel: Some(ChannelName::new(CHANNEL)),
             auth,
             instance: instance.map(str::to_owned),
+            cloud: None,
             mapping: None,
             body_bytes_max: 4 << 20,
-        },
-        rate: None,
+        })
     };
     ServerSetup {
+        proxies: retoma_server::Proxies::default(),
         doors: vec![
             door("hotmart", Provider::Hotmart, hotmart, None),
             door(CHANNEL, Provider::Evolution, evolution, Some(INSTANCE)),

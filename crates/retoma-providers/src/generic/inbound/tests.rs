@@ -13,7 +13,7 @@ fn path(text: &str) -> Option<Path> {
 fn mapped(on_missing_id: OnMissingId) -> Source {
     let mut source = source(Provider::Generic);
     source.mapping = Some(Mapping {
-        id: path("$.id"),
+        id: path("$.id").into_iter().collect(),
         kind: path("$.event"),
         contact: path("$.phone"),
         order: path("$.order_id"),
@@ -25,8 +25,8 @@ fn mapped(on_missing_id: OnMissingId) -> Source {
             ("order.paid".to_owned(), EventKind::PaymentApproved),
             ("truque".to_owned(), EventKind::ClockTimeout),
         ]),
-        required: vec![],
         on_missing_id,
+        ..Mapping::default()
     });
     source
 }
@@ -160,4 +160,67 @@ fn renewals_of_one_order_on_two_days_are_two_facts() {
     assert_eq!(fact("payment.approved", august), fact("payment.approved", september));
     assert_eq!(fact("payment.partially_refunded", august), None);
     assert_eq!(fact("message.received", august), None);
+}
+
+#[test]
+fn an_id_of_several_pieces_is_known_when_all_of_them_are() {
+    // A4: order id + event type + version.
+    let mut source = mapped(OnMissingId::Hold);
+    source.mapping.as_mut().unwrap().id = ["$.order_id", "$.event", "$.v"].map(|text| path(text).unwrap()).into();
+    let read = |body: &str| source.read(&request(body.to_owned())).unwrap().remove(0);
+    let first = read(r#"{"order_id":"P1","event":"pix.created","v":2}"#);
+    assert_eq!(first.key, "P1/pix.created/2");
+    assert_eq!(first.delivery_key, read(r#"{"v":2,"order_id":"P1","event":"pix.created","x":1}"#).delivery_key);
+    assert_ne!(first.delivery_key, read(r#"{"order_id":"P1","event":"pix.created","v":"2"}"#).delivery_key);
+    assert_eq!(read(r#"{"order_id":"P1","event":"pix.created"}"#).entry, PartEntry::Held("missing_id"));
+}
+
+#[test]
+fn a_fingerprint_leaves_out_what_changes_with_every_attempt() {
+    let mut source = mapped(OnMissingId::Fingerprint);
+    source.mapping.as_mut().unwrap().fingerprint_without =
+        ["$.sent_at", "$.items[*].seen"].map(|t| path(t).unwrap()).into();
+    let key = |body: &str| source.read(&request(body.to_owned())).unwrap().remove(0).delivery_key;
+    let first = key(r#"{"event":"pix.created","sent_at":1,"items":[{"n":1,"seen":1},{"n":2,"seen":2}]}"#);
+    assert_eq!(first, key(r#"{"event":"pix.created","sent_at":9,"items":[{"n":1,"seen":8},{"n":2,"seen":7}]}"#));
+    assert_ne!(first, key(r#"{"event":"pix.created","sent_at":1,"items":[{"n":1,"seen":1},{"n":3,"seen":2}]}"#));
+    assert_ne!(first, key(r#"{"event":"pix.expired","sent_at":1,"items":[{"n":1,"seen":1},{"n":2,"seen":2}]}"#));
+}
+
+#[test]
+fn what_comes_from_another_shop_is_refused_and_among_others_set_aside() {
+    // A1, A6.
+    let mut source = mapped(OnMissingId::Hold);
+    source.mapping.as_mut().unwrap().origin = vec![(path("$.store.id").unwrap(), "77".to_owned())];
+    let read = |body: &str| outcome(&source.read(&request(body.to_owned())));
+    let foreign = "refused: origin: $.store.id is not what the source's origin says\n";
+    let ours = r#"{"id":"a","event":"pix.created","store":{"id":77}}"#;
+    let theirs = r#"{"id":"b","event":"pix.created","store":{"id":78}}"#;
+    assert!(read(ours).starts_with("pix.created (received)"));
+    assert_eq!(read(theirs), foreign);
+    assert_eq!(read("{}"), foreign);
+    assert_eq!(read(&format!("[{theirs},{theirs}]")), foreign);
+    let mixed = read(&format!("[{theirs},{ours}]"));
+    assert!(
+        mixed.starts_with("unknown (quarantined: $.store.id is not") && mixed.contains("pix.created (received)"),
+        "{mixed}"
+    );
+    assert!(read("[]").starts_with("unknown (ignored: empty_list)"));
+}
+
+#[test]
+fn standard_webhooks_key_what_has_no_id_of_its_own() {
+    let mut source = mapped(OnMissingId::Hold);
+    source.mapping.as_mut().unwrap().id.clear();
+    source.auth = crate::inbound::Auth::StandardWebhooks { secrets: vec![], tolerance: std::time::Duration::ZERO };
+    let read = |id: Option<&str>, body: &str| {
+        let mut request = request(body.to_owned());
+        id.map(|id| request.headers.insert("webhook-id", id.parse().unwrap()));
+        source.read(&request).unwrap()
+    };
+    let event = r#"{"event":"pix.created"}"#;
+    assert_eq!(read(Some("msg_1"), event)[0].key, "envelope/msg_1");
+    let list = read(Some("msg_1"), &format!("[{event},{event}]"));
+    assert_eq!(list.iter().map(|part| part.key.as_str()).collect::<Vec<_>>(), ["envelope/msg_1/0", "envelope/msg_1/1"]);
+    assert_eq!(read(None, event)[0].entry, PartEntry::Held("missing_id"));
 }

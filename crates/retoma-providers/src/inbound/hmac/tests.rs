@@ -11,7 +11,7 @@ const META_BODY: &str = r#"{"object":"whatsapp_business_account","entry":[{"id":
 
 fn scheme(header: &str, prefix: &str, content: &str) -> Hmac {
     Hmac {
-        header: header.to_owned(),
+        place: SignaturePlace::Header(header.to_owned()),
         algorithm: HmacAlgorithm::Sha256,
         encoding: HmacEncoding::Hex,
         prefix: prefix.to_owned(),
@@ -28,6 +28,8 @@ fn request(headers: &[(&str, &str)], body: &[u8]) -> Request {
             .iter()
             .map(|(name, value)| (name.parse::<http::HeaderName>().unwrap(), value.parse().unwrap()))
             .collect(),
+        path: "/in/loja".to_owned(),
+        path_token: None,
         query: String::new(),
         body: Bytes::copy_from_slice(body),
         received_at: Timestamp::from_second(1_790_000_100).unwrap(),
@@ -56,7 +58,7 @@ fn the_published_vectors_verify_over_raw_bytes_and_not_over_rewritten_json() {
         &meta,
         &[("X-Hub-Signature-256", rewritten)],
         META_BODY.as_bytes(),
-        Err("the signature matches none of 2 secrets: wrong secret, or the body was altered on its way"),
+        Err("the body was altered on its way: something parsed the JSON and wrote it again"),
     );
     let small = "sha256=05f4f82fb6cd5a63c5181c8963e0ef3e28a1158b0d1ff9e84699d5b65763ee47";
     check(&meta, &[("x-hub-signature-256", small)], br#"{"hello":"mundo"}"#, Ok(()));
@@ -116,9 +118,10 @@ fn a_signed_timestamp_is_checked_in_both_directions() {
         ("1789999800", Ok(())),
         ("1790000400", Ok(())),
         ("1790000100123", Ok(())),
+        ("2026-09-21T11:14:30-03:00", Ok(())),
         ("1789999793", Err("stale by 7 s: signed 307 s ago, 300 s are allowed")),
         ("1790000401", Err("signed 301 s in the future, 300 s are allowed: is a clock wrong?")),
-        ("ontem", Err("the timestamp is no number of seconds since 1970")),
+        ("ontem", Err("the timestamp is neither a number of seconds since 1970 nor RFC 3339")),
     ];
     for (stamp, expected) in cases {
         let signature = format!("sha256={}", hex256(&[stamp.as_bytes(), b".", b"{}"]));
@@ -238,10 +241,57 @@ fn an_empty_secret_signs_nothing() {
 
 #[test]
 fn content_templates_keep_other_braces_as_they_stand() {
-    let text = |template| String::from_utf8(content(template, Some("7"), b"B").concat()).unwrap();
+    let text = |template| {
+        String::from_utf8(around_body(&fill(template, Some("7"), &request(&[], b"")), b"B").concat()).unwrap()
+    };
     for (template, expected) in
         [("{body}", "B"), ("{timestamp}.{body}", "7.B"), ("v0:{timestamp}:{body}:{x}{", "v0:7:B:{x}{"), ("", "")]
     {
         assert_eq!(text(template), expected);
     }
+}
+
+#[test]
+fn a_signature_may_stand_in_the_query_and_cover_method_path_and_headers() {
+    // FC-43: Kiwify's form, and path + method + body + timestamp.
+    let in_query = Hmac { place: SignaturePlace::Query("signature".into()), ..scheme("", "", "{body}") };
+    let mut request = request(&[("x-time", "1790000100"), ("x-request-id", "r-1")], b"{}");
+    request.query = format!("a=1&signature={}&id=7", hex256(&[b"{}"]));
+    assert_eq!(verify(&in_query, &request), Ok(()));
+    request.query = "a=1".to_owned();
+    assert_eq!(
+        verify(&in_query, &request),
+        Err("query parameter signature is missing; the request is not signed".to_owned())
+    );
+    let wide = Hmac {
+        timestamp_header: Some("x-time".into()),
+        ..scheme("x-signature", "", "{method}\n{path}?id={query:id}\n{header:X-Request-Id};{timestamp};{body}{")
+    };
+    request.query = "id=7".to_owned();
+    let signature = hex256(&[b"POST\n/in/loja?id=7\nr-1;1790000100;{}{"]);
+    request.headers.insert("x-signature", signature.parse().unwrap());
+    assert_eq!(verify(&wide, &request), Ok(()));
+    request.path = "/in/outra".to_owned();
+    assert!(verify(&wide, &request).is_err());
+}
+
+#[test]
+fn places_that_nothing_can_fill_are_named() {
+    assert_eq!(unknown_places("{method}{path}{query:a}{header:b}{timestamp}.{body}"), Vec::<String>::new());
+    assert_eq!(unknown_places("{bdy}{query:}{url}{body}"), ["bdy", "query:", "url"]);
+}
+
+#[test]
+fn a_secret_that_was_to_be_decoded_first_is_named() {
+    let key = STANDARD.encode("chave de bytes");
+    let scheme = Hmac { secrets: vec![Secret(key.into_bytes())], ..scheme("x-signature", "", "{body}") };
+    let signature = hex::encode(HmacAlgorithm::Sha256.sign(b"chave de bytes", &[b"{}"]));
+    check(
+        &scheme,
+        &[("x-signature", &signature)],
+        b"{}",
+        Err(
+            "the signature matches none of 1 secret; it would match if the secret were decoded from base64 or hex first",
+        ),
+    );
 }
