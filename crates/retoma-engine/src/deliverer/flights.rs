@@ -5,47 +5,40 @@ use std::sync::Mutex;
 
 use retoma_core::ids::{ChannelName, ContactId};
 
-/// Requests under way.
+/// Requests under way. A lane is (channel, contact): a channel that hangs keeps nobody's other channels waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
-    inner: Mutex<Inner>,
-}
-
-#[derive(Debug, Default)]
-struct Inner {
-    lanes: HashSet<ContactId>,
-    channels: HashMap<ChannelName, usize>,
+    channels: Mutex<HashMap<ChannelName, HashSet<ContactId>>>,
 }
 
 impl Flights {
-    fn with<R>(&self, look: impl FnOnce(&mut Inner) -> R) -> R {
-        look(&mut self.inner.lock().expect("no code panics while it holds the flights"))
+    fn with<R>(&self, look: impl FnOnce(&mut HashMap<ChannelName, HashSet<ContactId>>) -> R) -> R {
+        look(&mut self.channels.lock().expect("no code panics while it holds the flights"))
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.with(|inner| inner.lanes.len())
-    }
-
-    pub(crate) fn is_busy(&self, contact: ContactId) -> bool {
-        self.with(|inner| inner.lanes.contains(&contact))
+    pub(crate) fn is_busy(&self, channel: &ChannelName, contact: ContactId) -> bool {
+        self.with(|channels| channels.get(channel).is_some_and(|lanes| lanes.contains(&contact)))
     }
 
     pub(crate) fn on_channel(&self, channel: &ChannelName) -> usize {
-        self.with(|inner| inner.channels.get(channel).copied().unwrap_or(0))
+        self.with(|channels| channels.get(channel).map_or(0, HashSet::len))
+    }
+
+    pub(crate) fn most_on_a_channel(&self) -> usize {
+        self.with(|channels| channels.values().map(HashSet::len).max().unwrap_or(0))
     }
 
     pub(crate) fn take_off(&self, contact: ContactId, channel: &ChannelName) {
-        self.with(|inner| {
-            assert!(inner.lanes.insert(contact), "one request per contact is under way");
-            *inner.channels.entry(channel.clone()).or_default() += 1;
+        self.with(|channels| {
+            let is_new = channels.entry(channel.clone()).or_default().insert(contact);
+            assert!(is_new, "one request per channel and contact is under way");
         });
     }
 
     pub(crate) fn land(&self, contact: ContactId, channel: &ChannelName) {
-        self.with(|inner| {
-            inner.lanes.remove(&contact);
-            if let Some(count) = inner.channels.get_mut(channel) {
-                *count = count.saturating_sub(1);
+        self.with(|channels| {
+            if let Some(lanes) = channels.get_mut(channel) {
+                lanes.remove(&contact);
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -31,6 +31,11 @@ pub(crate) struct ManualClock {
 impl ManualClock {
     fn at(start: Timestamp) -> Self {
         Self { now_ms: AtomicI64::new(start.as_millisecond()), real: retoma_engine::SystemClock::new() }
+    }
+
+    /// Moves on without waiting for anything.
+    pub(crate) fn advance(&self, by: Duration) {
+        self.set(self.now().checked_add(by).unwrap());
     }
 
     fn set(&self, to: Timestamp) {
@@ -66,13 +71,26 @@ pub(crate) struct Wire {
     pub(crate) log: Mutex<Vec<Left>>,
     /// Ends for the next requests, first in first out; then everything is accepted.
     pub(crate) ends: Mutex<Vec<WireEnd>>,
+    /// What the provider shows to whoever searches, whatever the filter says.
+    pub(crate) records: Mutex<Vec<Value>>,
+    /// Searches so far.
+    pub(crate) searches: AtomicUsize,
+    /// Text of the last message.
+    pub(crate) last_text: Mutex<String>,
 }
 
 impl Transport for Wire {
     async fn send(&self, request: WireRequest, _deadline: Duration, _start_by: Duration) -> WireEnd {
         let body: Value = serde_json::from_slice(&request.body).unwrap();
+        if request.url.contains("/chat/findMessages/") {
+            self.searches.fetch_add(1, Ordering::SeqCst);
+            let records = self.records.lock().unwrap().clone();
+            let found = json!({"messages": {"total": records.len(), "pages": 1, "currentPage": 1, "records": records}});
+            return WireEnd::Answer { status: 200, headers: HeaderMap::new(), body: Bytes::from(found.to_string()) };
+        }
         assert!(body["text"].as_str().is_some_and(|text| !text.is_empty()), "nothing empty leaves");
         let to = body["number"].as_str().unwrap_or_default().to_owned();
+        *self.last_text.lock().unwrap() = body["text"].as_str().unwrap_or_default().to_owned();
         let n = {
             let mut log = self.log.lock().unwrap();
             log.push(Left { to, at: self.clock.now() });
@@ -134,6 +152,8 @@ fn zap() -> Channel {
         on_ambiguous: None,
         deadline: Duration::from_secs(5),
         concurrency: 64,
+        rate: None,
+        pair_every: None,
     }
 }
 
@@ -152,7 +172,14 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(dir.path().join("retoma.db"), Options::default()).unwrap();
         let clock = Arc::new(ManualClock::at(at(start)));
-        let wire = Arc::new(Wire { clock: Arc::clone(&clock), log: Mutex::default(), ends: Mutex::default() });
+        let wire = Arc::new(Wire {
+            clock: Arc::clone(&clock),
+            log: Mutex::default(),
+            ends: Mutex::default(),
+            records: Mutex::default(),
+            searches: AtomicUsize::new(0),
+            last_text: Mutex::default(),
+        });
         let setup = EngineSetup {
             flows: [("vendas".into(), Arc::new(vendas()))].into(),
             channels: [(ChannelName::new("zap"), Arc::new(zap()))].into(),

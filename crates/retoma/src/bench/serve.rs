@@ -96,6 +96,8 @@ fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
         deadline: Duration::from_secs(45),
         // As many as can wait for their message; the default of 8 would measure the receiver.
         concurrency: args.connections,
+        rate: None,
+        pair_every: None,
     };
     Ok(Setup {
         listen,

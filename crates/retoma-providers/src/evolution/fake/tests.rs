@@ -32,6 +32,8 @@ fn channel() -> Channel {
         on_ambiguous: None,
         deadline: Duration::from_secs(30),
         concurrency: 1,
+        rate: None,
+        pair_every: None,
     }
 }
 

@@ -18,6 +18,8 @@ fn channel() -> Channel {
         on_ambiguous: None,
         deadline: Duration::from_secs(30),
         concurrency: 4,
+        rate: None,
+        pair_every: None,
     }
 }
 
@@ -233,4 +235,14 @@ fn a_wish_to_wait_is_kept() {
     headers.insert("retry-after", "7".parse().unwrap());
     let end = channel().judge(&WireEnd::Answer { status: 429, headers, body: Bytes::new() });
     assert_eq!((end.outcome, end.retry_after), (Outcome::RateNumber, Some(Duration::from_secs(7))));
+}
+
+// FC-64; reliability C.3: a 503 that says when to come back took nothing, one that says nothing may have.
+#[test]
+fn a_503_that_asks_to_come_back_was_not_sent() {
+    let mut headers = HeaderMap::new();
+    headers.insert("retry-after", "1.5".parse().unwrap());
+    let end = channel().judge(&WireEnd::Answer { status: 503, headers, body: Bytes::new() });
+    assert_eq!((end.outcome, end.retry_after), (Outcome::RateNumber, Some(Duration::from_millis(1500))));
+    assert_eq!(channel().judge(&answer(503, "")).outcome, Outcome::Ambiguous);
 }

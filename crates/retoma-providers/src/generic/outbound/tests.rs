@@ -17,6 +17,8 @@ fn channel(url: &str, secret: Option<&str>) -> Channel {
         on_ambiguous: None,
         deadline: Duration::from_secs(30),
         concurrency: 4,
+        rate: None,
+        pair_every: None,
     }
 }
 
