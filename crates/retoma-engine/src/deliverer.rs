@@ -136,6 +136,9 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         if chosen.is_empty() {
             return Ok(self.sleep_for(now, due.next_at, again_at));
         }
+        for task in chosen.iter().filter(|task| rooms.is_resting(&task.channel)) {
+            self.looks.take(&task.channel, 1);
+        }
         let looks = self.look_at(chosen, now).await?;
         let (mut settles, mut starts) = (Vec::new(), Vec::new());
         for look in looks {
@@ -169,7 +172,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             let room = self.shared.traffic.room(name, seats, mono);
             let resting = room.breaker_rests || self.stopped.is_stopped(name, now);
             let seats = if resting { self.looks.room(name, mono) } else { room.count };
-            let again_at = if resting { Some(mono + LOOK_EVERY) } else { room.again_at };
+            let again_at = if resting && seats == 0 { Some(mono + LOOK_EVERY) } else { room.again_at };
             rooms.add(name.clone(), Seats { count: seats, resting, concurrency: channel.concurrency }, again_at);
         }
         rooms

@@ -51,6 +51,9 @@ pub(crate) enum Command {
     /// Dead letters: what was given up, with its evidence.
     #[command(subcommand)]
     Dead(Dead),
+    /// Channels: how each way out stands; stop one and let it run again.
+    #[command(subcommand)]
+    Channel(Channel),
     /// Keys of the API. A key is shown once, when it is made.
     #[command(subcommand)]
     Key(Key),
@@ -333,9 +336,46 @@ pub(crate) struct Schedule {
 }
 
 #[derive(Subcommand)]
+pub(crate) enum Channel {
+    /// List channels: open, paused by a person, stopped by wrong credentials, or unreachable.
+    List,
+    /// Stop a channel. Its messages wait and are checked again when it runs; none fails and none is lost.
+    Pause {
+        /// The channel's name in the configuration.
+        name: String,
+        /// Why, for the record.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Let a channel run again, whatever stopped it. What waited leaves slowly at first.
+    Resume {
+        /// The channel's name in the configuration.
+        name: String,
+        /// Why, for the record.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Subcommand)]
 pub(crate) enum Dead {
-    /// List dead letters, newest first.
-    List(PageArgs),
+    /// List dead letters, newest first; of all, or of a filter.
+    List {
+        /// task or event.
+        #[arg(long)]
+        kind: Option<String>,
+        /// Those of a source.
+        #[arg(long)]
+        source: Option<String>,
+        /// Those of a flow.
+        #[arg(long)]
+        flow: Option<String>,
+        /// Those given up for this reason, like recipient.
+        #[arg(long)]
+        cause: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
     /// Show one with its payload and errors.
     Show { id: String },
     /// Try again, under the same keys.
@@ -347,11 +387,14 @@ pub(crate) enum Dead {
 #[derive(Args)]
 pub(crate) struct MoveDead {
     /// Ids of dead letters.
-    #[arg(required_unless_present_any = ["all", "source", "flow", "cause"])]
+    #[arg(required_unless_present_any = ["all", "kind", "source", "flow", "cause"])]
     pub(crate) ids: Vec<String>,
     /// Every one of them.
     #[arg(long, conflicts_with = "ids")]
     pub(crate) all: bool,
+    /// task or event.
+    #[arg(long, conflicts_with_all = ["ids", "all"])]
+    pub(crate) kind: Option<String>,
     /// Those of a source.
     #[arg(long, conflicts_with_all = ["ids", "all"])]
     pub(crate) source: Option<String>,
@@ -361,6 +404,9 @@ pub(crate) struct MoveDead {
     /// Those given up for this reason.
     #[arg(long, conflicts_with_all = ["ids", "all"])]
     pub(crate) cause: Option<String>,
+    /// Only count them and show which; move nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Why, for the audit log.
     #[arg(long)]
     pub(crate) reason: Option<String>,

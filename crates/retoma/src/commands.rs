@@ -8,6 +8,7 @@ use crate::client::Client;
 use crate::{demo, fake_cmd};
 
 mod audit;
+mod channel;
 mod check;
 mod classify;
 mod contact;
@@ -49,6 +50,9 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         }
         Command::Task(command) => with_session(config, json, async |session| task::run(session, command).await).await,
         Command::Dead(command) => with_session(config, json, async |session| dead::run(session, command).await).await,
+        Command::Channel(command) => {
+            with_session(config, json, async |session| channel::run(session, command).await).await
+        }
         Command::Key(command) => with_session(config, json, async |session| key::run(session, command).await).await,
         Command::Db(command) => db::run(config, json, command).await,
         Command::Audit(command) => with_session(config, json, async |session| audit::run(session, command).await).await,

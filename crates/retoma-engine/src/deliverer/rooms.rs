@@ -50,6 +50,11 @@ impl Rooms {
         DueQuery { now, limit, skip: full.map(|(channel, _)| channel.clone()).collect() }
     }
 
+    /// Whether its tasks are only looked at.
+    pub(crate) fn is_resting(&self, channel: &ChannelName) -> bool {
+        self.seats.get(channel).is_some_and(|seats| seats.resting)
+    }
+
     /// How many of a channel's free seats this task may be the last one in. Tasks of channels that are not configured are
     /// only looked at, and told so.
     pub(crate) fn seats_for(&self, task: &Task, busy: usize) -> usize {
@@ -66,19 +71,24 @@ impl Rooms {
     }
 }
 
-/// How often resting channels were looked at.
+/// How many tasks of each resting channel may still be looked at in this second.
 #[derive(Debug, Default)]
-pub(crate) struct Looks(HashMap<ChannelName, Duration>);
+pub(crate) struct Looks(HashMap<ChannelName, (usize, Duration)>);
 
 impl Looks {
-    /// How many tasks of a resting channel may be looked at now.
+    /// How many may be looked at now.
     pub(crate) fn room(&mut self, channel: &ChannelName, now: Duration) -> usize {
-        match self.0.get(channel) {
-            Some(last) if now.saturating_sub(*last) < LOOK_EVERY => 0,
-            _ => {
-                self.0.insert(channel.clone(), now);
-                LOOKS
-            }
+        let (left, since) = self.0.entry(channel.clone()).or_insert((LOOKS, now));
+        if now.saturating_sub(*since) >= LOOK_EVERY {
+            (*left, *since) = (LOOKS, now);
+        }
+        *left
+    }
+
+    /// So many are looked at.
+    pub(crate) fn take(&mut self, channel: &ChannelName, count: usize) {
+        if let Some((left, _)) = self.0.get_mut(channel) {
+            *left = left.saturating_sub(count);
         }
     }
 }
@@ -91,8 +101,12 @@ mod tests {
     fn a_resting_channel_is_looked_at_once_in_a_while() {
         let (mut looks, zap) = (Looks::default(), ChannelName::new("zap"));
         let at = Duration::from_millis;
-        let rooms: Vec<usize> = [0, 500, 999, 1000, 1001].map(|ms| looks.room(&zap, at(ms))).into();
-        assert_eq!(rooms, [LOOKS, 0, 0, LOOKS, 0]);
+        assert_eq!(looks.room(&zap, at(0)), LOOKS);
+        looks.take(&zap, LOOKS - 1);
+        assert_eq!(looks.room(&zap, at(500)), 1);
+        looks.take(&zap, 1);
+        assert_eq!(looks.room(&zap, at(999)), 0);
+        assert_eq!(looks.room(&zap, at(1000)), LOOKS);
         assert_eq!(looks.room(&ChannelName::new("other"), at(500)), LOOKS);
     }
 

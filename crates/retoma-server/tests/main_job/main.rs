@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
 
 mod duplicates;
+mod fairness;
+mod gated;
 mod interleavings;
 mod recovery;
 mod rows;
 mod world;
+mod worst_moment;

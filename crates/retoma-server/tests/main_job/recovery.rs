@@ -173,7 +173,7 @@ async fn a_search_that_lies_about_its_filters_settles_nothing_it_should_not() {
     is_on_record(&world, "4 messages looked at").await;
     assert_eq!(status_of(&world, "lembrete_pix").await, "unsure");
     world.wire.records.lock().unwrap().push(record("OURS", ana, true, &text, now));
-    world.pass(MINUTE).await;
+    world.pass(3 * MINUTE).await;
     becomes(&world, "lembrete_pix", "sent").await;
     assert_eq!(world.one("SELECT provider_message_id FROM task WHERE message = 'lembrete_pix'").await, json!("OURS"));
     assert!(world.wire.searches.load(std::sync::atomic::Ordering::SeqCst) <= 5, "a handful of looks, not a flood");

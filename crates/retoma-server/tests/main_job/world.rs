@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use retoma_core::flow::{self, Flow};
-use retoma_core::ids::{ChannelName, Tenant};
+use retoma_core::ids::Tenant;
 use retoma_core::retry::RetryPolicy;
 use retoma_engine::{Clock, Engine, EngineSetup, Supervisor, Transport};
 use retoma_providers::inbound::{Auth, Provider, Secret, Source};
@@ -21,6 +21,8 @@ use retoma_sqlite::{Options, SqliteStore};
 use retoma_store::{Retention, Store};
 use serde_json::{Value, json};
 use tower::ServiceExt;
+
+use crate::gated::GatedStore;
 
 /// A clock that only moves when told.
 pub(crate) struct ManualClock {
@@ -73,6 +75,8 @@ pub(crate) struct Wire {
     pub(crate) ends: Mutex<Vec<WireEnd>>,
     /// What the provider shows to whoever searches, whatever the filter says.
     pub(crate) records: Mutex<Vec<Value>>,
+    /// Requests to the destination `crm`.
+    pub(crate) crm: AtomicUsize,
     /// Searches so far.
     pub(crate) searches: AtomicUsize,
     /// Text of the last message.
@@ -87,6 +91,14 @@ impl Transport for Wire {
             let records = self.records.lock().unwrap().clone();
             let found = json!({"messages": {"total": records.len(), "pages": 1, "currentPage": 1, "records": records}});
             return WireEnd::Answer { status: 200, headers: HeaderMap::new(), body: Bytes::from(found.to_string()) };
+        }
+        if request.url.contains("tarpit") {
+            // It takes the request and never answers.
+            return std::future::pending().await;
+        }
+        if request.url.contains("crm") {
+            self.crm.fetch_add(1, Ordering::SeqCst);
+            return WireEnd::Answer { status: 200, headers: HeaderMap::new(), body: Bytes::new() };
         }
         assert!(body["text"].as_str().is_some_and(|text| !text.is_empty()), "nothing empty leaves");
         let to = body["number"].as_str().unwrap_or_default().to_owned();
@@ -110,7 +122,7 @@ pub(crate) fn accepted(n: usize) -> WireEnd {
 }
 
 pub(crate) struct World {
-    pub(crate) engine: Engine<SqliteStore>,
+    pub(crate) engine: Engine<GatedStore>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) wire: Arc<Wire>,
     router: axum::Router,
@@ -157,6 +169,12 @@ fn zap() -> Channel {
     }
 }
 
+/// A further destination, with few seats.
+fn other(name: &str) -> Channel {
+    let url = format!("http://{name}.test/hook");
+    Channel { name: name.into(), kind: ChannelKind::Http { url, secret: None }, concurrency: 2, ..zap() }
+}
+
 pub(crate) fn vendas() -> Flow {
     let (flow, findings) = flow::load(flow::VENDAS, "vendas.yaml");
     flow.unwrap_or_else(|| panic!("the shipped flow has findings: {findings:?}"))
@@ -170,19 +188,22 @@ impl World {
     /// A world in which it is that time.
     pub(crate) async fn new(start: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(dir.path().join("retoma.db"), Options::default()).unwrap();
+        let store = GatedStore::new(SqliteStore::open(dir.path().join("retoma.db"), Options::default()).unwrap());
         let clock = Arc::new(ManualClock::at(at(start)));
         let wire = Arc::new(Wire {
             clock: Arc::clone(&clock),
             log: Mutex::default(),
             ends: Mutex::default(),
             records: Mutex::default(),
+            crm: AtomicUsize::new(0),
             searches: AtomicUsize::new(0),
             last_text: Mutex::default(),
         });
         let setup = EngineSetup {
             flows: [("vendas".into(), Arc::new(vendas()))].into(),
-            channels: [(ChannelName::new("zap"), Arc::new(zap()))].into(),
+            channels: [zap(), other("tarpit"), other("crm")]
+                .map(|channel| (channel.name.clone(), Arc::new(channel)))
+                .into(),
             default_channel: Some("zap".into()),
             retry: RetryPolicy::recovery(),
             reconcile_for: Duration::from_secs(600),
