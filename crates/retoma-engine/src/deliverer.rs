@@ -38,6 +38,8 @@ use flights::Flights;
 use rooms::{LOOK_EVERY, Looks, Rooms, Seats};
 use stopped::StoppedChannels;
 
+/// The widest look at what is due, in usual ones.
+const WIDE_MAX: usize = 256;
 /// The longest the deliverer sleeps.
 const POLL: Duration = Duration::from_secs(1);
 /// The shortest sleep while something due cannot start.
@@ -64,6 +66,8 @@ struct Deliverer<S, T> {
     flights: Arc<Flights>,
     stopped: StoppedChannels,
     looks: Looks,
+    /// How many times more than usual is loaded in one look.
+    wide: usize,
     owner: Owner,
     landed: mpsc::Sender<Landed>,
     sends: JoinSet<()>,
@@ -97,7 +101,7 @@ pub(crate) async fn run<S: Store, T: Transport>(
         Err(error) => return Exit::Fatal(error.to_string()),
     };
     let (stopped, looks, sends) = (StoppedChannels::default(), Looks::default(), JoinSet::new());
-    let mut deliverer = Deliverer { store, transport, shared, flights, stopped, looks, owner, landed, sends };
+    let mut deliverer = Deliverer { store, transport, shared, flights, stopped, looks, wide: 1, owner, landed, sends };
     let mut stopping = deliverer.shared.signals.stopping();
     loop {
         if *stopping.borrow_and_update() {
@@ -131,8 +135,19 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         let now = self.shared.clock.now();
         self.stopped.refresh(&self.store, &self.shared).await?;
         let rooms = self.rooms(now);
-        let due = self.store.load_due(rooms.query(now, self.flights.most_on_a_channel())).await?;
+        let query = rooms.query(now, self.wide);
+        let limit = query.limit;
+        let due = self.store.load_due(query).await?;
+        let loaded = due.tasks.len();
         let (chosen, again_at) = self.choose(due.tasks, &rooms);
+        if chosen.is_empty() && loaded >= limit && self.wide < WIDE_MAX {
+            // Much is due and none of it can leave: one contact's pile may stand in front of everybody else.
+            self.wide *= 4;
+            return Ok(Duration::ZERO);
+        }
+        if !chosen.is_empty() {
+            self.wide = 1;
+        }
         if chosen.is_empty() {
             return Ok(self.sleep_for(now, due.next_at, again_at));
         }

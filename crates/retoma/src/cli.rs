@@ -10,7 +10,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[command(
     name = "retoma",
     version,
-    after_help = "Start here:  retoma init minha-loja  &&  cd minha-loja  &&  retoma serve"
+    after_help = "\
+Start here:    retoma demo                     the whole of it on invented events, with a live page
+               retoma init minha-loja          a commented setup of your own; then: cd minha-loja && retoma serve
+Look around:   retoma task list                what was promised, what left, what was avoided and why
+               retoma contact why PHONE        the whole story of one person
+               retoma task stuck               what needs a person now
+Try safely:    retoma fake evolution --help    a fake WhatsApp with faults to order
+Each command explains itself with --help."
 )]
 pub(crate) struct Cli {
     /// The configuration file; flows lie beside it in flows/*.yaml.
@@ -65,6 +72,16 @@ pub(crate) enum Command {
     Audit(Audit),
     /// Look whether this installation can keep its promises: configuration, disk, clock, channels.
     Doctor,
+    /// Print a completion script: retoma completions bash > /etc/bash_completion.d/retoma
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages into a folder, one per command.
+    Man {
+        /// The folder; made where it does not exist.
+        dir: PathBuf,
+    },
     /// Measure this machine beside a null server: every commit synced, losses counted.
     Bench(crate::bench::BenchArgs),
     /// The server that `bench` measures.
@@ -273,8 +290,11 @@ pub(crate) enum Task {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Show a task with its attempts.
-    Show { id: String },
+    /// Show a task with its attempts, and the evidence where its outcome was unknown.
+    Show {
+        /// The task's id, as `task list` shows it.
+        id: String,
+    },
     /// What is stuck right now: overdue, sending for too long, held, unsure.
     Stuck(PageArgs),
     /// Promise a message. The same key twice is one message.
@@ -295,13 +315,15 @@ pub(crate) enum Task {
     },
     /// Put held, dead, failed or cancelled tasks back, due now. The check before sending still has its say.
     Retry {
+        /// Ids of tasks.
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Settle a task whose outcome nobody knows.
+    /// Settle a task whose outcome nobody knows. Look at its evidence first: retoma task show ID
     Resolve {
+        /// The task's id.
         id: String,
-        /// What you found out.
+        /// What you found out. `not_sent` puts it back, due now; the check before sending still has its say.
         #[arg(long = "as", value_parser = ["sent", "not_sent"])]
         outcome: String,
     },
@@ -377,7 +399,10 @@ pub(crate) enum Dead {
         page: PageArgs,
     },
     /// Show one with its payload and errors.
-    Show { id: String },
+    Show {
+        /// The id of its task or event.
+        id: String,
+    },
     /// Try again, under the same keys.
     Retry(MoveDead),
     /// Put away for good; needs a reason.

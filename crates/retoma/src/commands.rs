@@ -19,6 +19,7 @@ mod event;
 mod init;
 mod key;
 pub(crate) mod load;
+mod manual;
 mod serve;
 mod shown;
 mod task;
@@ -42,6 +43,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Test(args) => test::run(config, &args, json),
         Command::Classify(args) => classify::run(config, &args, json),
         Command::Doctor => doctor::run(config, json).await,
+        Command::Completions { shell } => Ok(manual::completions(shell)),
+        Command::Man { dir } => manual::pages(&dir, json),
         Command::Bench(args) => bench::run(&args, json).await,
         Command::BenchServe(args) => bench::serve(args).await,
         Command::Event(command) => with_session(config, json, async |session| event::run(session, command).await).await,

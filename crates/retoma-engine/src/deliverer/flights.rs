@@ -24,10 +24,6 @@ impl Flights {
         self.with(|channels| channels.get(channel).map_or(0, HashSet::len))
     }
 
-    pub(crate) fn most_on_a_channel(&self) -> usize {
-        self.with(|channels| channels.values().map(HashSet::len).max().unwrap_or(0))
-    }
-
     pub(crate) fn take_off(&self, contact: ContactId, channel: &ChannelName) {
         self.with(|channels| {
             let is_new = channels.entry(channel.clone()).or_default().insert(contact);

@@ -42,11 +42,11 @@ impl Rooms {
     }
 
     /// Asks for what has room.
-    pub(crate) fn query(&self, now: Timestamp, busy: usize) -> DueQuery {
+    pub(crate) fn query(&self, now: Timestamp, wide: usize) -> DueQuery {
         let full = self.seats.iter().filter(|(_, seats)| seats.count == 0);
         let widest = self.seats.values().map(|seats| seats.count).max().unwrap_or(LOAD_MAX);
-        // Lanes under way are due no more, but a contact may have several tasks; some slack for them.
-        let limit = widest.min(LOAD_MAX).saturating_mul(2).max(LOOKS) + busy;
+        // A contact may have several tasks, and only one of them may leave; some slack for that.
+        let limit = (widest.min(LOAD_MAX) * 2).max(LOOKS / 2) * wide;
         DueQuery { now, limit, skip: full.map(|(channel, _)| channel.clone()).collect() }
     }
 
@@ -128,7 +128,8 @@ mod tests {
         rooms.add("tarpit".into(), seats(0), None);
         rooms.add("zap".into(), seats(3), Some(Duration::from_secs(9)));
         rooms.add("cloud".into(), seats(8), Some(Duration::from_secs(4)));
-        let query = rooms.query(Timestamp::UNIX_EPOCH, 8);
+        let query = rooms.query(Timestamp::UNIX_EPOCH, 1);
+        assert_eq!(rooms.query(Timestamp::UNIX_EPOCH, 4).limit, query.limit * 4);
         assert_eq!(query.skip, ["tarpit".into()]);
         assert!(query.limit >= 16, "{}", query.limit);
         assert_eq!(rooms.again_at, Some(Duration::from_secs(4)));
