@@ -309,8 +309,11 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         self.flights.take_off(task.contact, &task.channel);
         self.shared.traffic.leaves(&task, self.shared.clock.monotonic());
         let (transport, landed) = (Arc::clone(&self.transport), self.landed.clone());
+        let (flights, signals) = (Arc::clone(&self.flights), Arc::clone(&self.shared.signals));
         self.sends.spawn(async move {
             let end = transport.send(request, channel.deadline, start_by).await;
+            flights.answered(&task.channel);
+            signals.due.notify_one();
             let end = match &end {
                 WireEnd::NotWritten { what } if what == START_TOO_OLD => not_sent(what),
                 end => channel.judge(end),

@@ -223,6 +223,10 @@ impl Work {
                 let (work, land) = (Arc::clone(self), land.clone());
                 sends.spawn(async move {
                     let end = work.transport.send(work.effects.request(&message), SEND_FOR, start_by).await;
+                    // A seat is free as soon as the answer is there, as at the real one.
+                    if let Some(free) = &work.free {
+                        free.add_permits(1);
+                    }
                     let _ = land.send((message, attempt, end)).await;
                 });
             }
@@ -235,13 +239,8 @@ impl Work {
         let mut batch = Vec::with_capacity(FINISH_MAX);
         while landed.recv_many(&mut batch, FINISH_MAX).await > 0 {
             let now = self.engine.clock().now();
-            let count = batch.len();
             let finishes: anyhow::Result<Vec<Finish>> = batch.drain(..).map(|one| self.end_of(one, now)).collect();
             self.engine.store().finish_attempts(finishes?).await?;
-            // A seat is free when its message's end is on disk, as at the real one.
-            if let Some(free) = &self.free {
-                free.add_permits(count);
-            }
         }
         Ok(())
     }
