@@ -83,7 +83,7 @@ impl Pace {
     pub fn limit(&self, now: Duration) -> Option<f64> {
         let steps = now.saturating_sub(self.part_since).as_secs() / RECOVER.as_secs();
         let part = (self.part * 2f64.powi(i32::try_from(steps.min(8)).unwrap_or(8))).min(1.0);
-        let base = self.rate.or(self.learned.filter(|_| part < 1.0));
+        let base = self.rate.or_else(|| self.learned.filter(|_| part < 1.0));
         let ramp = self.back_at.and_then(|back| {
             let steps = u32::try_from(now.saturating_sub(back).as_secs() / RAMP_STEP.as_secs()).unwrap_or(u32::MAX);
             (steps < RAMP_STEPS).then(|| RAMP_FROM * 2f64.powi(i32::try_from(steps).unwrap_or(0)))
@@ -102,6 +102,7 @@ impl Pace {
         let Some(limit) = self.limit(now) else { return (wanted, None) };
         self.fill(limit, now);
         let whole = self.tokens.floor().max(0.0);
+        #[expect(clippy::cast_possible_truncation, reason = "it is below `wanted`, and whole")]
         let room = if whole >= wanted as f64 { wanted } else { whole as usize };
         let missing = (1.0 - (self.tokens - room as f64)).max(0.0);
         let next = (room < wanted).then(|| now + Duration::from_secs_f64((missing / limit).min(3600.0)));

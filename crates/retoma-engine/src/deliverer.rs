@@ -309,6 +309,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         self.flights.take_off(task.contact, &task.channel);
         self.shared.traffic.leaves(&task, self.shared.clock.monotonic());
         let (transport, landed) = (Arc::clone(&self.transport), self.landed.clone());
+        let clock = Arc::clone(&self.shared.clock);
         let (flights, signals) = (Arc::clone(&self.flights), Arc::clone(&self.shared.signals));
         self.sends.spawn(async move {
             let end = transport.send(request, channel.deadline, start_by).await;
@@ -316,7 +317,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             signals.due.notify_one();
             let end = match &end {
                 WireEnd::NotWritten { what } if what == START_TOO_OLD => not_sent(what),
-                end => channel.judge(end),
+                end => channel.judge(end, clock.now()),
             };
             // The completer outlives every send; if it is gone, the process is ending and the start row tells.
             let _ = landed.send(Landed { task, attempt, end }).await;

@@ -158,8 +158,8 @@ pub struct Seen {
 pub trait Outbound {
     /// Makes the request.
     fn request(&self, message: &Outgoing<'_>) -> Result<WireRequest, CannotWrite>;
-    /// Reads what became of it.
-    fn judge(&self, end: &WireEnd) -> AttemptEnd;
+    /// Reads what became of it. `now` is our clock at the answer, for waits told as dates by senders that tell no `Date`.
+    fn judge(&self, end: &WireEnd, now: Timestamp) -> AttemptEnd;
     /// The request that asks for messages sent; `None` where the provider cannot be asked, or not for that spelling.
     fn lookup(&self, lookup: &Lookup<'_>) -> Option<WireRequest>;
     /// Reads its answer, filtered again by us: providers ignore filters. `Err` says why nothing was learned.
@@ -176,7 +176,7 @@ impl Outbound for Channel {
         }
     }
 
-    fn judge(&self, end: &WireEnd) -> AttemptEnd {
+    fn judge(&self, end: &WireEnd, now: Timestamp) -> AttemptEnd {
         let (status, headers, body) = match end {
             WireEnd::NotWritten { what } => return end::not_written(what),
             WireEnd::NoAnswer { what } => return end::no_answer(what),
@@ -185,7 +185,7 @@ impl Outbound for Channel {
         // Whatever of ours a server may write into its answer: the key, and the parts of the URL that may be one.
         let secrets = self.kind.secret_texts();
         let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
-        let answer = Answer { status: *status, headers, body, secrets: &secrets };
+        let answer = Answer { status: *status, headers, body, secrets: &secrets, now };
         match &self.kind {
             ChannelKind::Evolution { .. } => evolution::outbound::judge(&answer),
             ChannelKind::Http { .. } => generic::outbound::judge(&answer),

@@ -15,9 +15,9 @@ use serde_json::json;
 use crate::world::{World, at};
 
 const START: &str = "2026-12-02T10:00:00-03:00";
-const RUNS: u64 = 1_000;
+const RUNS: usize = 1_000;
 
-fn phone(run: u64) -> String {
+fn phone(run: usize) -> String {
     format!("55419{:08}", 70_000_000 + run)
 }
 
@@ -77,7 +77,7 @@ async fn nothing_starts_after_its_reason_is_gone_in_a_thousand_runs() {
             (contact, OrderRef { platform: text(&row[1]), account: text(&row[2]), transaction: text(&row[3]) })
         })
         .collect();
-    assert_eq!(orders.len(), RUNS as usize);
+    assert_eq!(orders.len(), RUNS);
     let struck: Arc<Mutex<HashMap<ContactId, u128>>> = Arc::default();
     let (hit, clock) = (Arc::clone(&struck), Arc::clone(&world.clock));
     world.engine.store().at_the_worst_moment(Box::new(move |starts: &[Start]| {
@@ -98,7 +98,7 @@ async fn nothing_starts_after_its_reason_is_gone_in_a_thousand_runs() {
     world.pass(Duration::from_secs(40 * 60)).await;
 
     let struck = struck.lock().unwrap().clone();
-    assert_eq!(struck.len(), RUNS as usize, "every first touch was about to start");
+    assert_eq!(struck.len(), RUNS, "every first touch was about to start");
     let started = world.one("SELECT count(*) FROM attempt WHERE class = 'reminder'").await;
     assert_eq!(started, json!(0), "no start was committed after its reason was gone");
     let written: Vec<String> = world.wire.log.lock().unwrap().iter().map(|left| left.to.clone()).collect();
