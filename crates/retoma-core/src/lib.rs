@@ -9,6 +9,7 @@
 //!
 //! **Not here:** SQL, HTTP, provider names beyond test data, and anything that waits.
 
+pub mod breaker;
 pub mod burst;
 pub mod cadence;
 pub mod calendar;
@@ -18,6 +19,7 @@ pub mod decide;
 pub mod decision;
 pub mod duration;
 pub mod event;
+pub mod evidence;
 pub mod finding;
 pub mod flow;
 pub mod identity;
@@ -25,6 +27,7 @@ pub mod ids;
 pub mod keys;
 pub mod origin_time;
 pub mod outcome;
+pub mod pace;
 pub mod play;
 pub mod receipt;
 pub mod retry;

@@ -139,7 +139,11 @@ pub fn after_attempt(
     if let Some(reason) = task.cancel_reason {
         return NextStep::Cancelled(reason);
     }
-    let asked = end.retry_after.map(|wait| wait.min(RETRY_AFTER_MAX));
+    // Never before the wish, and not all at the very moment of it (FC-64).
+    let asked = end.retry_after.map(|wait| {
+        let wait = wait.min(RETRY_AFTER_MAX);
+        wait + retry::jittered(wait / 20, 1.0, task.id.as_str())
+    });
     let again = |wait: Duration, counts: bool| NextStep::Retry { at: now + wait, counts };
     // A provider may ask for less than its limit needs, never for a loop.
     let limited = |usual: Duration| {

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use retoma_core::outcome::{AmbiguousRule, Outcome, after_attempt};
+use jiff::Timestamp;
+use retoma_core::breaker::Turn;
+use retoma_core::outcome::{AmbiguousRule, NextStep, Outcome, after_attempt};
 use retoma_store::{ChannelState, Error, Finish, Store};
 use tokio::sync::mpsc;
 
@@ -48,6 +50,9 @@ pub(crate) async fn run<S: Store>(
             flights.land(one.task.contact, &one.task.channel);
         }
         shared.signals.due.notify_one();
+        if landed.iter().any(|one| one.end.outcome == Outcome::Ambiguous) {
+            shared.signals.unsure.notify_one();
+        }
         heartbeat::beat(&store, &shared, heartbeat::COMPLETER).await;
     }
 }
@@ -75,6 +80,7 @@ fn finish(shared: &Shared, landed: &Landed) -> Finish {
     let now = shared.clock.now();
     let rule = AmbiguousRule { reconcile_for: shared.setup.reconcile_for };
     let next = after_attempt(task, *attempt, end, &shared.setup.retry, rule, now);
+    let next = tell_traffic(shared, landed, next, now);
     Finish {
         tenant: task.tenant.clone(),
         task: task.id.clone(),
@@ -87,6 +93,33 @@ fn finish(shared: &Shared, landed: &Landed) -> Finish {
     }
 }
 
+/// Tells rate, pairs and breaker how it ended. What the breaker let through to find out pays nothing for it: while nothing
+/// gets through, messages wait instead of failing one by one (E5).
+fn tell_traffic(shared: &Shared, landed: &Landed, next: NextStep, now: Timestamp) -> NextStep {
+    let Landed { task, end, .. } = landed;
+    let wait = match next {
+        NextStep::Retry { at, .. } => at.duration_since(now).try_into().unwrap_or(Duration::ZERO),
+        _ => Duration::ZERO,
+    };
+    let (was_probe, turn) = shared.traffic.ended(task, end, wait, shared.clock.monotonic());
+    match turn {
+        Some(Turn::Opened) => {
+            let why = end.error.as_deref().unwrap_or_default();
+            tracing::warn!(event = "breaker_opened", channel = %task.channel, why, "nothing gets through; messages wait");
+        }
+        Some(Turn::Closed) => {
+            tracing::info!(event = "breaker_closed", channel = %task.channel, "messages leave again, slowly at first");
+        }
+        None => {}
+    }
+    match next {
+        NextStep::Retry { counts: true, .. } | NextStep::Dead if was_probe && end.outcome == Outcome::Transient => {
+            NextStep::Retry { at: now + shared.setup.retry.delay(1, task.id.as_str()), counts: false }
+        }
+        next => next,
+    }
+}
+
 /// Wrong credentials and blocked accounts stop the channel; an accepted message shows that it works again.
 async fn mark_channel<S: Store>(store: &S, shared: &Shared, landed: &Landed) -> Result<(), Error> {
     let stopped = match landed.end.outcome {
@@ -96,18 +129,24 @@ async fn mark_channel<S: Store>(store: &S, shared: &Shared, landed: &Landed) -> 
         Outcome::Accepted => None,
         _ => return Ok(()),
     };
-    if stopped.is_none() && !shared.is_stopped(&landed.task.channel) {
-        return Ok(());
+    match (shared.stop_of(&landed.task.channel), &stopped) {
+        // It runs and it works; or it was told before, and one alarm is enough; or a person has the last word.
+        (None, None) | (Some(_), Some(_)) | (Some(true), None) => return Ok(()),
+        (None, Some(_)) | (Some(false), None) => {}
     }
     if let Some(why) = &stopped {
         tracing::error!(event = "channel_stopped", channel = %landed.task.channel, why, "the channel stops; its tasks wait");
     }
-    shared.mark_stopped(&landed.task.channel, stopped.is_some());
+    shared.note_stop(&landed.task.channel, stopped.as_ref().map(|_| false));
+    if stopped.is_none() {
+        shared.traffic.came_back(&landed.task.channel, shared.clock.monotonic());
+    }
     let state = ChannelState {
         tenant: landed.task.tenant.clone(),
         channel: landed.task.channel.clone(),
         stopped,
         since: shared.clock.now(),
+        by_person: false,
     };
     match store.set_channel_state(state, "engine".to_owned()).await {
         Err(error) if error.is_fatal() => Err(error),

@@ -2,20 +2,23 @@
 //!
 //! One task, plus one per request under way. A round is: load what is due, compose, check, settle what does not leave,
 //! commit the starts of what does, and only then write the first byte (DESIGN.md, "The point of no return"). One request per
-//! contact is under way at a time, so that caps and gaps see what was just started. Results go to the completer.
+//! channel and contact is under way at a time. Each channel has its own seats, rate and breaker, and its due tasks are loaded apart,
+//! so that one that is slow, dead or full costs the others nothing (E5). Results go to the completer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use retoma_core::compose::{Composed, compose};
+use retoma_core::evidence::text_key;
 use retoma_core::identity::Identity;
 use retoma_core::ids::{ChannelName, ContactId};
+use retoma_core::keys::Key16;
 use retoma_core::outcome::{AttemptEnd, Outcome};
 use retoma_core::send_check::{CheckInput, Reason, Verdict, check};
 use retoma_core::state::ContactView;
-use retoma_core::task::{MessageClass, Task, TaskStatus};
+use retoma_core::task::{MessageClass, Task};
 use retoma_providers::outbound::{Channel, ChannelKind, Outbound, Outgoing, WireEnd, WireRequest};
 use retoma_store::{Error, Owner, Settle, SettleTo, Start, Started, Store};
 use tokio::sync::mpsc;
@@ -29,13 +32,16 @@ use crate::transport::{START_TOO_OLD, Transport};
 
 pub(crate) mod flights;
 pub(crate) mod guard;
+pub(crate) mod rooms;
 pub(crate) mod stopped;
+pub(crate) mod traffic;
 
 use flights::Flights;
+use rooms::{LOOK_EVERY, Looks, Rooms, Seats};
 use stopped::StoppedChannels;
 
-/// Due tasks in one look, beyond those whose lane is busy.
-const LOAD_MAX: usize = 512;
+/// The widest look at what is due, in usual ones.
+const WIDE_MAX: usize = 256;
 /// The longest the deliverer sleeps.
 const POLL: Duration = Duration::from_secs(1);
 /// The shortest sleep while something due cannot start.
@@ -62,6 +68,9 @@ struct Deliverer<S, T> {
     flights: Arc<Flights>,
     stopped: StoppedChannels,
     guards: guard::Guards,
+    looks: Looks,
+    /// How many times more than usual is loaded in one look.
+    wide: usize,
     owner: Owner,
     landed: mpsc::Sender<Landed>,
     sends: JoinSet<()>,
@@ -73,6 +82,7 @@ struct Ready {
     channel: Arc<Channel>,
     request: WireRequest,
     contact_version: u64,
+    said: Option<Key16>,
 }
 
 /// What one look at a due task leads to.
@@ -93,9 +103,10 @@ pub(crate) async fn run<S: Store, T: Transport>(
         Ok(owner) => owner,
         Err(error) => return Exit::Fatal(error.to_string()),
     };
-    let (stopped, sends) = (StoppedChannels::default(), JoinSet::new());
+    let (stopped, looks, sends) = (StoppedChannels::default(), Looks::default(), JoinSet::new());
     let guards = guard::Guards::default();
-    let mut deliverer = Deliverer { store, transport, shared, flights, stopped, guards, owner, landed, sends };
+    let mut deliverer =
+        Deliverer { store, transport, shared, flights, stopped, guards, looks, wide: 1, owner, landed, sends };
     let mut stopping = deliverer.shared.signals.stopping();
     loop {
         if *stopping.borrow_and_update() {
@@ -127,13 +138,26 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
     async fn round(&mut self) -> Result<Duration, Error> {
         while self.sends.try_join_next().is_some() {}
         let now = self.shared.clock.now();
-        let due = self.store.load_due(now, LOAD_MAX + self.flights.len()).await?;
-        let (unsure, waiting): (Vec<Task>, Vec<Task>) =
-            due.into_iter().partition(|task| task.status == TaskStatus::Unsure);
-        let settled = crate::unsure::settle(&self.store, &self.shared, unsure, now).await?;
-        let chosen = self.choose(waiting);
+        self.stopped.refresh(&self.store, &self.shared).await?;
+        let rooms = self.rooms(now);
+        let query = rooms.query(now, self.wide);
+        let limit = query.limit;
+        let due = self.store.load_due(query).await?;
+        let loaded = due.tasks.len();
+        let (chosen, again_at) = self.choose(due.tasks, &rooms);
+        if chosen.is_empty() && loaded >= limit && self.wide < WIDE_MAX {
+            // Much is due and none of it can leave: one contact's pile may stand in front of everybody else.
+            self.wide *= 4;
+            return Ok(Duration::ZERO);
+        }
+        if !chosen.is_empty() {
+            self.wide = 1;
+        }
         if chosen.is_empty() {
-            return self.sleep_for(now, settled).await;
+            return Ok(self.sleep_for(now, due.next_at, again_at));
+        }
+        for task in chosen.iter().filter(|task| rooms.is_resting(&task.channel)) {
+            self.looks.take(&task.channel, 1);
         }
         let looks = self.look_at(chosen, now).await?;
         let (mut settles, mut starts) = (Vec::new(), Vec::new());
@@ -151,36 +175,60 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         Ok(if started { Duration::ZERO } else { NAP })
     }
 
-    async fn sleep_for(&self, now: Timestamp, settled: bool) -> Result<Duration, Error> {
-        if settled {
-            return Ok(Duration::ZERO);
-        }
-        let next = self.store.next_wake().await?.task_at.filter(|at| *at > now);
-        Ok(next.map_or(POLL, |at| self.shared.clock.real_until(at).clamp(NAP / 10, POLL)))
+    /// Until the next task falls due, or a channel has room again.
+    fn sleep_for(&self, now: Timestamp, next: Option<Timestamp>, again_at: Option<Duration>) -> Duration {
+        let due = next.filter(|at| *at > now).map(|at| self.shared.clock.real_until(at));
+        let room = again_at.map(|at| at.saturating_sub(self.shared.clock.monotonic()));
+        due.into_iter().chain(room).min().map_or(POLL, |sleep| sleep.clamp(NAP / 10, POLL))
     }
 
-    /// At most one task per contact, none whose contact or channel is busy, earliest promise first.
-    fn choose(&self, mut waiting: Vec<Task>) -> Vec<Task> {
-        waiting.sort_by_key(|task| task.scheduled_for);
-        let mut seats: HashMap<ChannelName, usize> = HashMap::new();
-        let mut chosen: BTreeMap<ContactId, Task> = BTreeMap::new();
+    /// What each configured channel has room for. A stopped one is looked at, too: its tasks get their reason, and what is
+    /// too late by now is told; but so slowly that a backlog behind it costs nobody else anything.
+    fn rooms(&mut self, now: Timestamp) -> Rooms {
+        let mono = self.shared.clock.monotonic();
+        let mut rooms = Rooms::default();
+        for (name, channel) in &self.shared.setup.channels {
+            let seats = channel.concurrency.saturating_sub(self.flights.on_channel(name));
+            let room = self.shared.traffic.room(name, seats, mono);
+            let resting = room.breaker_rests || self.stopped.is_stopped(name, now);
+            let seats = if resting { self.looks.room(name, mono) } else { room.count };
+            let again_at = if resting && seats == 0 { Some(mono + LOOK_EVERY) } else { room.again_at };
+            rooms.add(name.clone(), Seats { count: seats, resting, concurrency: channel.concurrency }, again_at);
+        }
+        rooms
+    }
+
+    /// At most one task per contact, none whose lane or channel is busy; answers to people before reminders, then the
+    /// earliest promise first.
+    fn choose(&self, mut waiting: Vec<Task>, rooms: &Rooms) -> (Vec<Task>, Option<Duration>) {
+        let is_reminder = |task: &Task| task.class == MessageClass::Reminder;
+        waiting.sort_by_key(|task| (is_reminder(task), task.scheduled_for));
+        let mono = self.shared.clock.monotonic();
+        let mut again_at = rooms.again_at;
+        let mut taken: HashMap<ChannelName, usize> = HashMap::new();
+        let mut seen: HashSet<ContactId> = HashSet::new();
+        let mut chosen = Vec::new();
         for task in waiting {
-            if chosen.contains_key(&task.contact) || self.flights.is_busy(task.contact) {
+            if seen.contains(&task.contact) || self.flights.is_busy(&task.channel, task.contact) {
                 continue;
             }
-            let room = self.shared.setup.channels.get(&task.channel).map_or(usize::MAX, |channel| channel.concurrency);
-            let taken = seats.entry(task.channel.clone()).or_insert_with(|| self.flights.on_channel(&task.channel));
-            if *taken < room {
-                *taken += 1;
-                chosen.insert(task.contact, task);
+            let taken = taken.entry(task.channel.clone()).or_default();
+            if *taken >= rooms.seats_for(&task, self.flights.on_channel(&task.channel)) {
+                continue;
             }
+            if let Some(at) = self.shared.traffic.pair_waits(&task.channel, &task.contact, mono) {
+                again_at = again_at.into_iter().chain([at]).min();
+                continue;
+            }
+            *taken += 1;
+            seen.insert(task.contact);
+            chosen.push(task);
         }
-        chosen.into_values().collect()
+        (chosen, again_at)
     }
 
     /// Composes and checks each task against everything known of its contact, undecided events included.
     async fn look_at(&mut self, tasks: Vec<Task>, now: Timestamp) -> Result<Vec<Look>, Error> {
-        self.stopped.refresh(&self.store, &self.shared).await?;
         let wanted = tasks.iter().map(|task| (task.tenant.clone(), task.contact)).collect();
         let views = self.store.load_contacts(wanted, now).await?;
         let views: HashMap<ContactId, ContactView> = views.into_iter().map(|view| (view.contact.id, view)).collect();
@@ -193,15 +241,22 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         Ok(looks)
     }
 
+    /// Whether the channel rests: by its row, or because nothing gets through.
+    fn holds_back(&mut self, channel: &ChannelName, now: Timestamp) -> bool {
+        let mono = self.shared.clock.monotonic();
+        self.shared.traffic.room(channel, 1, mono).breaker_rests || self.stopped.holds_back(channel, now)
+    }
+
     fn look_at_one(&mut self, task: Task, view: &ContactView, now: Timestamp) -> Look {
         let settle = |task: Task, to: SettleTo| {
             Look::Settle(Settle { tenant: task.tenant, task: task.id, attempts: task.attempts, to })
         };
+        let channel = self.shared.setup.channels.get(&task.channel).cloned();
+        let channel_stopped = channel.is_none() || self.holds_back(&task.channel, now);
         let Some(flow) = self.shared.flow(Some(&task.flow)) else {
             let missing = format!("the flow {} is not configured", task.flow);
             return settle(task, SettleTo::Held(Reason::MissingVariable, missing));
         };
-        let channel = self.shared.setup.channels.get(&task.channel).cloned();
         let Composed { vars, text, perished } = compose(flow, view, &task, now);
         let request = channel.as_deref().zip(text.as_ref().ok()).map(|(channel, text)| {
             channel.request(&Outgoing {
@@ -214,13 +269,14 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
                 unix_seconds: now.as_second(),
             })
         });
+        let said = text.as_deref().ok().map(text_key);
         let no_address = request.as_ref().and_then(|made| made.as_ref().err()).map(ToString::to_string);
         let mut input = CheckInput {
             guard: None,
             task: &task,
             view,
             flow,
-            channel_stopped: channel.is_none() || self.stopped.holds_back(&task.channel, now),
+            channel_stopped,
             missing: text.err().or(no_address),
             perished,
         };
@@ -233,7 +289,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         match (verdict, channel, request) {
             (Verdict::Send, Some(channel), Some(Ok(request))) => {
                 let contact_version = view.contact.version;
-                Look::Start(Box::new(Ready { task, channel, request, contact_version }))
+                Look::Start(Box::new(Ready { task, channel, request, contact_version, said }))
             }
             (Verdict::Avoid(reason), ..) => settle(task, SettleTo::Avoided(reason)),
             (Verdict::Defer(reason, until), ..) => settle(task, SettleTo::Deferred(reason, until)),
@@ -269,12 +325,17 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
     fn fly(&mut self, ready: Ready, attempt: u32, start_by: Duration) {
         let Ready { task, channel, request, .. } = ready;
         self.flights.take_off(task.contact, &task.channel);
+        self.shared.traffic.leaves(&task, self.shared.clock.monotonic());
         let (transport, landed) = (Arc::clone(&self.transport), self.landed.clone());
+        let clock = Arc::clone(&self.shared.clock);
+        let (flights, signals) = (Arc::clone(&self.flights), Arc::clone(&self.shared.signals));
         self.sends.spawn(async move {
             let end = transport.send(request, channel.deadline, start_by).await;
+            flights.answered(&task.channel);
+            signals.due.notify_one();
             let end = match &end {
                 WireEnd::NotWritten { what } if what == START_TOO_OLD => not_sent(what),
-                end => channel.judge(end),
+                end => channel.judge(end, clock.now()),
             };
             // The completer outlives every send; if it is gone, the process is ending and the start row tells.
             let _ = landed.send(Landed { task, attempt, end }).await;
@@ -313,6 +374,7 @@ fn start_of(ready: &Ready) -> Start {
         contact_version: ready.contact_version,
         block_on_chat: is_reminder,
         block_on_paid: is_reminder,
+        said: ready.said,
     }
 }
 

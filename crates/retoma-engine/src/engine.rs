@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use retoma_core::ids::{EventId, Tenant};
+use retoma_core::ids::{ChannelName, EventId, Tenant};
 use retoma_store::{Appended, EventRow, EventStatus, Intake, Store};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -12,12 +12,14 @@ use uuid::Uuid;
 use crate::clock::Clock;
 use crate::committer::{self, Queue, Refused};
 use crate::completer;
+use crate::deliverer::traffic::ChannelTraffic;
 use crate::deliverer::{self, flights::Flights};
 use crate::exit::Exit;
 use crate::heartbeat::Beats;
 use crate::keeper;
 use crate::new_id::NewId;
 use crate::owner;
+use crate::reconciler;
 use crate::shared::{EngineSetup, Flows, Shared};
 use crate::signal::Signals;
 use crate::transport::Transport;
@@ -75,11 +77,15 @@ impl<S: Store> Engine<S> {
             }
             let flights = Arc::new(Flights::default());
             let (landed, results) = mpsc::channel(LANDED_MAX);
+            let reconciler_transport = Arc::clone(&transport);
             let deliverer = deliverer::run(store.clone(), transport, Arc::clone(&shared), Arc::clone(&flights), landed);
             let completer = completer::run(store.clone(), Arc::clone(&shared), Arc::clone(&flights), results);
+            let reconciler =
+                reconciler::run(store.clone(), reconciler_transport, Arc::clone(&shared), Arc::clone(&flights));
             let keeper = keeper::run(store.clone(), Arc::clone(&shared), flights);
             loops.spawn(after(deliverer, named("deliverer")));
             loops.spawn(after(completer, named("completer")));
+            loops.spawn(after(reconciler, named("reconciler")));
             loops.spawn(after(keeper, named("keeper")));
         }
         if decide {
@@ -150,6 +156,12 @@ impl<S: Store> Engine<S> {
         // From the lowest id on: a released event may be an old one.
         self.shared.signals.committed(EventId(Uuid::nil()));
         self.shared.signals.due.notify_one();
+        self.shared.signals.unsure.notify_one();
+    }
+
+    /// How a channel's traffic stands in this process.
+    pub fn channel_traffic(&self, channel: &ChannelName) -> ChannelTraffic {
+        self.shared.traffic.shown(channel, self.shared.clock.monotonic())
     }
 }
 

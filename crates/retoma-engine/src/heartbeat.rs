@@ -12,6 +12,7 @@ pub(crate) const OWNER: &str = "owner";
 pub(crate) const DELIVERER: &str = "deliverer";
 pub(crate) const COMPLETER: &str = "completer";
 pub(crate) const KEEPER: &str = "keeper";
+pub(crate) const RECONCILER: &str = "reconciler";
 
 /// Beats closer together than this say nothing new.
 const EVERY: Duration = Duration::from_secs(1);

@@ -5,6 +5,7 @@
 //! - `owner`: looks at the inbox, decides, commits decisions; its `deadlines` turn passed deadlines into events;
 //! - `deliverer`: takes due tasks, checks them again, commits starts, sends (one task per request under way);
 //! - `completer`: stores how attempts ended;
+//! - `reconciler`: finds out what became of sends whose outcome nobody knows;
 //! - `keeper`: finds stuck sends, removes old history.
 //!
 //! They meet only in the store. What one holds in memory, and the `Signals` between them, are hints: each loop also
@@ -26,6 +27,7 @@ mod heartbeat;
 mod keeper;
 mod new_id;
 mod owner;
+mod reconciler;
 mod shared;
 mod signal;
 pub mod transport;
@@ -33,6 +35,7 @@ mod unsure;
 
 pub use clock::{Clock, FastClock, SystemClock};
 pub use committer::Refused;
+pub use deliverer::traffic::ChannelTraffic;
 pub use engine::{Engine, Supervisor};
 pub use new_id::NewId;
 pub use shared::{EngineSetup, Flows};

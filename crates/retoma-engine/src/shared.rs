@@ -1,6 +1,6 @@
 //! What the loops share: configuration, clock, wake-ups.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use retoma_core::retry::RetryPolicy;
 use retoma_providers::outbound::Channel;
 
 use crate::clock::Clock;
+use crate::deliverer::traffic::Traffic;
 use crate::heartbeat::Beats;
 use crate::new_id::NewId;
 use crate::signal::Signals;
@@ -46,8 +47,11 @@ pub(crate) struct Shared {
     pub(crate) ids: NewId,
     pub(crate) node: String,
     pub(crate) beats: Beats,
-    /// Channels that this process stopped or saw stopped, so that an accepted message knows whether to resume one.
-    stopped: Mutex<HashSet<ChannelName>>,
+    /// Channels that this process stopped or saw stopped, so that an accepted message knows whether to resume one; and
+    /// whether a person stopped it, whom no message overrules.
+    stopped: Mutex<HashMap<ChannelName, bool>>,
+    /// What holds each channel back.
+    pub(crate) traffic: Traffic,
 }
 
 impl Shared {
@@ -59,20 +63,22 @@ impl Shared {
         node: String,
         beats: Beats,
     ) -> Self {
-        Self { setup, clock, signals, ids, node, beats, stopped: Mutex::default() }
+        let traffic = Traffic::new(setup.channels.values().map(|channel| &**channel));
+        Self { setup, clock, signals, ids, node, beats, stopped: Mutex::default(), traffic }
     }
 
-    pub(crate) fn is_stopped(&self, channel: &ChannelName) -> bool {
-        self.stopped.lock().expect("no code panics while it holds the set").contains(channel)
+    /// Whether a channel is known as stopped, and then whether by a person.
+    pub(crate) fn stop_of(&self, channel: &ChannelName) -> Option<bool> {
+        self.stopped.lock().expect("no code panics while it holds the map").get(channel).copied()
     }
 
-    pub(crate) fn mark_stopped(&self, channel: &ChannelName, stopped: bool) {
-        let mut set = self.stopped.lock().expect("no code panics while it holds the set");
-        if stopped {
-            set.insert(channel.clone());
-        } else {
-            set.remove(channel);
-        }
+    /// Takes note of a stop (`Some`, with whether a person did it) or of its end.
+    pub(crate) fn note_stop(&self, channel: &ChannelName, stop: Option<bool>) {
+        let mut stopped = self.stopped.lock().expect("no code panics while it holds the map");
+        match stop {
+            Some(by_person) => stopped.insert(channel.clone(), by_person),
+            None => stopped.remove(channel),
+        };
     }
 
     /// The flow of that name; without a name, the only one there is.

@@ -12,6 +12,8 @@ pub(crate) struct Signals {
     pub(crate) inbox: Notify,
     /// Tasks may be due, or a lane is free: the deliverer looks.
     pub(crate) due: Notify,
+    /// A send became unsure, or time moved: the reconciler looks.
+    pub(crate) unsure: Notify,
     /// The lowest id committed since the owner last looked, since a batch may commit ids below those already seen.
     lowest: Mutex<Option<EventId>>,
     /// Counts rounds in which decisions were committed, for those who wait for one.
@@ -25,6 +27,7 @@ impl Default for Signals {
         Self {
             inbox: Notify::new(),
             due: Notify::new(),
+            unsure: Notify::new(),
             lowest: Mutex::new(None),
             decided: watch::Sender::new(0),
             stopping: watch::Sender::new(false),
@@ -58,6 +61,7 @@ impl Signals {
         self.stopping.send_replace(true);
         self.inbox.notify_one();
         self.due.notify_one();
+        self.unsure.notify_one();
     }
 
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {

@@ -1,14 +1,15 @@
-//! Unsure sends (E4): after the time for evidence, the policy decides; after a crash, what was under way is ambiguous.
+//! Unsure sends (E4): what the policy says after the time for evidence; after a crash, what was under way is ambiguous.
 //!
 //! Nothing here sends. `resend_once` puts the task back to be checked and started like any other, once, on record.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use retoma_core::evidence::Witness;
 use retoma_core::outcome::{AmbiguousRule, AttemptEnd, NextStep, Outcome, Settled, after_attempt, settle_unsure};
 use retoma_core::send_check::Reason;
 use retoma_core::task::Task;
-use retoma_store::{AttemptRow, Error, Finish, Store};
+use retoma_store::{AttemptRow, Error, Evidence, Finish, Store};
 
 use crate::deliverer::flights::Flights;
 use crate::shared::Shared;
@@ -18,21 +19,8 @@ const LOAD_MAX: usize = 500;
 /// A send older than every channel's deadline plus this is stuck (D7: found within 10 minutes).
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Settles tasks whose time for evidence is over, by their policy. Answers whether there was one.
-pub(crate) async fn settle<S: Store>(
-    store: &S,
-    shared: &Shared,
-    tasks: Vec<Task>,
-    now: Timestamp,
-) -> Result<bool, Error> {
-    if tasks.is_empty() {
-        return Ok(false);
-    }
-    let finishes = tasks.iter().map(|task| by_policy(shared, task, now)).collect();
-    Ok(store.finish_attempts(finishes).await?.contains(&true))
-}
-
-fn by_policy(shared: &Shared, task: &Task, now: Timestamp) -> Finish {
+/// What the policy says of a task whose time for evidence is over.
+pub(crate) fn by_policy(shared: &Shared, task: &Task, now: Timestamp) -> Finish {
     let policy = shared.setup.channels.get(&task.channel).and_then(|channel| channel.on_ambiguous);
     let settled = settle_unsure(task, policy);
     let (next, resend, evidence) = match (task.cancel_reason, settled) {
@@ -67,6 +55,7 @@ pub(crate) async fn recover<S: Store>(store: &S, shared: &Shared) -> Result<usiz
         }
         count += open.len();
         let finishes = open.iter().map(|(task, attempt)| left_open(shared, task, attempt, now)).collect();
+        store.add_evidence(open.iter().map(|(task, _)| crashed(task, now)).collect()).await?;
         store.finish_attempts(finishes).await?;
     }
 }
@@ -79,12 +68,15 @@ pub(crate) async fn sweep<S: Store>(store: &S, shared: &Shared, flights: &Flight
     let open = store.load_stuck(before, LOAD_MAX).await?;
     let finishes: Vec<Finish> = open
         .iter()
-        .filter(|(task, _)| !flights.is_busy(task.contact))
+        .filter(|(task, _)| !flights.is_busy(&task.channel, task.contact))
         .map(|(task, attempt)| left_open(shared, task, attempt, now))
         .collect();
     if !finishes.is_empty() {
         tracing::warn!(event = "stuck_sends_found", count = finishes.len(), "they are being reconciled");
+        let rows = open.iter().filter(|(task, _)| !flights.is_busy(&task.channel, task.contact));
+        store.add_evidence(rows.map(|(task, _)| crashed(task, now)).collect()).await?;
         store.finish_attempts(finishes).await?;
+        shared.signals.unsure.notify_one();
     }
     Ok(())
 }
@@ -103,6 +95,11 @@ fn left_open(shared: &Shared, task: &Task, attempt: &AttemptRow, now: Timestamp)
         resend: false,
         evidence: Some("the process ended during send".to_owned()),
     }
+}
+
+fn crashed(task: &Task, now: Timestamp) -> Evidence {
+    let said = "the process ended during send; whether a byte left is not known".to_owned();
+    Evidence { tenant: task.tenant.clone(), task: task.id.clone(), at: now, witness: Witness::Crash, said }
 }
 
 fn ambiguous(error: &str) -> AttemptEnd {

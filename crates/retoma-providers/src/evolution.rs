@@ -9,3 +9,4 @@ pub mod fake;
 pub mod inbound;
 mod message;
 pub(crate) mod outbound;
+pub(crate) mod search;

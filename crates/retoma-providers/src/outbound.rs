@@ -7,9 +7,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use jiff::Timestamp;
+use retoma_core::evidence::Sighting;
 use retoma_core::identity::Identity;
 use retoma_core::ids::{ChannelName, TaskId, Tenant};
 use retoma_core::outcome::AttemptEnd;
+use retoma_core::pace::Rate;
 use retoma_core::task::OnAmbiguous;
 
 use crate::inbound::Secret;
@@ -36,6 +39,10 @@ pub struct Channel {
     pub deadline: Duration,
     /// Most requests under way at once.
     pub concurrency: usize,
+    /// Most messages in a time, if limited.
+    pub rate: Option<Rate>,
+    /// The least time between two messages to one recipient, if limited.
+    pub pair_every: Option<Duration>,
 }
 
 /// What a channel speaks.
@@ -121,12 +128,42 @@ pub enum CannotWrite {
     NoAddress,
 }
 
+/// A question to the provider: which messages did we send to this person?
+#[derive(Clone, Copy, Debug)]
+pub struct Lookup<'a> {
+    /// Whose addresses.
+    pub identities: &'a [Identity],
+    /// Sent at or after.
+    pub from: Timestamp,
+    /// Sent at or before.
+    pub to: Timestamp,
+    /// Which spelling of the address, from 0.
+    pub spelling: usize,
+    /// Which page of the answer, from 1.
+    pub page: u32,
+}
+
+/// What a provider showed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Messages of ours to that person, whatever else the answer held.
+    pub sightings: Vec<Sighting>,
+    /// How many messages the answer held at all.
+    pub records: usize,
+    /// Whether a further page may hold more.
+    pub more: bool,
+}
+
 /// What both directions of a channel's provider offer the deliverer. Implemented in each provider's `outbound.rs`.
 pub trait Outbound {
     /// Makes the request.
     fn request(&self, message: &Outgoing<'_>) -> Result<WireRequest, CannotWrite>;
-    /// Reads what became of it.
-    fn judge(&self, end: &WireEnd) -> AttemptEnd;
+    /// Reads what became of it. `now` is our clock at the answer, for waits told as dates by senders that tell no `Date`.
+    fn judge(&self, end: &WireEnd, now: Timestamp) -> AttemptEnd;
+    /// The request that asks for messages sent; `None` where the provider cannot be asked, or not for that spelling.
+    fn lookup(&self, lookup: &Lookup<'_>) -> Option<WireRequest>;
+    /// Reads its answer, filtered again by us: providers ignore filters. `Err` says why nothing was learned.
+    fn seen(&self, lookup: &Lookup<'_>, end: &WireEnd, now: Timestamp) -> Result<Seen, String>;
 }
 
 impl Outbound for Channel {
@@ -139,7 +176,7 @@ impl Outbound for Channel {
         }
     }
 
-    fn judge(&self, end: &WireEnd) -> AttemptEnd {
+    fn judge(&self, end: &WireEnd, now: Timestamp) -> AttemptEnd {
         let (status, headers, body) = match end {
             WireEnd::NotWritten { what } => return end::not_written(what),
             WireEnd::NoAnswer { what } => return end::no_answer(what),
@@ -148,10 +185,29 @@ impl Outbound for Channel {
         // Whatever of ours a server may write into its answer: the key, and the parts of the URL that may be one.
         let secrets = self.kind.secret_texts();
         let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
-        let answer = Answer { status: *status, headers, body, secrets: &secrets };
+        let answer = Answer { status: *status, headers, body, secrets: &secrets, now };
         match &self.kind {
             ChannelKind::Evolution { .. } => evolution::outbound::judge(&answer),
             ChannelKind::Http { .. } => generic::outbound::judge(&answer),
+        }
+    }
+
+    fn lookup(&self, lookup: &Lookup<'_>) -> Option<WireRequest> {
+        match &self.kind {
+            ChannelKind::Evolution { base_url, instance, api_key } => {
+                evolution::search::request(base_url, instance, api_key, lookup)
+            }
+            ChannelKind::Http { .. } => None,
+        }
+    }
+
+    fn seen(&self, lookup: &Lookup<'_>, end: &WireEnd, now: Timestamp) -> Result<Seen, String> {
+        match (&self.kind, end) {
+            (ChannelKind::Evolution { .. }, WireEnd::Answer { status: 200..=299, body, .. }) => {
+                evolution::search::read(lookup, body, now)
+            }
+            (_, WireEnd::Answer { status, .. }) => Err(format!("the provider answered the search with {status}")),
+            (_, WireEnd::NotWritten { what } | WireEnd::NoAnswer { what }) => Err(format!("no answer: {what}")),
         }
     }
 }

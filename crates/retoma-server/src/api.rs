@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::state::AppState;
 
 pub(crate) mod admin;
+pub(crate) mod channels;
 pub(crate) mod command;
 pub(crate) mod contact_ref;
 pub(crate) mod contacts;

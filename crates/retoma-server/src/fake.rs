@@ -5,7 +5,9 @@
 //! **Execution model.** [`FakeServer::serve`] owns everything: a task per connection, one that posts webhooks. Nothing
 //! outlives it. A delivery is in the log before the request that caused it is answered.
 //!
-//! Beside the provider's own routes it has two for tests: `GET /log`, the deliveries as JSON, and `GET /stats`, counts.
+//! Beside the provider's own routes it has some for whoever tries things out: `GET /log`, the deliveries as JSON; `GET /stats`,
+//! counts; `GET` and `PUT /faults`, what goes wrong from now on; `POST /say` and `POST /type {number, text}`, the customer
+//! writes, or somebody does on the connected phone; `POST /connection {state}`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,7 +25,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use retoma_engine::Clock;
-use retoma_providers::evolution::fake::{Drop, Effect, Fake, FakeAnswer};
+use retoma_providers::evolution::fake::{Drop, Effect, Fake, FakeAnswer, Faults};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -163,6 +165,9 @@ impl State {
         match head.uri.path() {
             "/log" => return Ok(with_json(&json!(self.log.all()))),
             "/stats" => return Ok(with_json(&self.stats())),
+            "/faults" | "/say" | "/type" | "/connection" => {
+                return Ok(self.control(head.method.as_str(), head.uri.path(), &body.to_bytes()));
+            }
             _ => {}
         }
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -209,6 +214,49 @@ impl State {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         Ok(response)
+    }
+
+    /// What somebody who tries things out asks for.
+    fn control(&self, method: &str, path: &str, body: &[u8]) -> Response<Full<Bytes>> {
+        let mut fake = self.fake.lock().expect("the fake never panics");
+        if (method, path) == ("GET", "/faults") {
+            return with_json(&json!(fake.faults()));
+        }
+        let wrong = |what: &str| {
+            let body = json!({ "error": what }).to_string();
+            with_body(StatusCode::BAD_REQUEST, "application/json", Bytes::from(body))
+        };
+        if (method, path) == ("PUT", "/faults") {
+            return match serde_json::from_slice::<Faults>(body).map_err(|error| error.to_string()) {
+                Err(why) => wrong(&why),
+                Ok(faults) => match faults.check() {
+                    Err(why) => wrong(&why),
+                    Ok(()) => {
+                        fake.set_faults(faults);
+                        with_json(&json!(fake.faults()))
+                    }
+                },
+            };
+        }
+        let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+        let now = self.clock.now();
+        let said = (body["number"].as_str(), body["text"].as_str());
+        let body = match (method, path, said) {
+            ("POST", "/say", (Some(number), Some(text))) => fake.customer_says(now, number, text),
+            ("POST", "/type", (Some(number), Some(text))) => fake.owner_types(now, number, text),
+            ("POST", "/connection", _) if body["state"].is_string() => {
+                fake.connection(now, body["state"].as_str().unwrap_or_default())
+            }
+            ("POST", "/connection", _) => return wrong("say {\"state\": \"open\"}, connecting or close"),
+            ("POST", ..) => return wrong("say {\"number\": \"5541999990001\", \"text\": \"oi\"}"),
+            _ => return wrong("use POST, or GET and PUT for /faults"),
+        };
+        drop(fake);
+        if self.posts.is_none() {
+            return wrong("the fake was started without --webhook: nobody would hear of it");
+        }
+        self.post(Post { after: Duration::ZERO, body });
+        with_json(&json!({ "posted": true }))
     }
 
     fn post(&self, post: Post) {

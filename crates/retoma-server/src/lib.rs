@@ -66,7 +66,7 @@ pub fn router<S: Store>(state: AppState<S>) -> Router {
 }
 
 fn v1<S: Store>() -> Router<AppState<S>> {
-    use api::{admin, contacts, dead, events, keys, schedule, tasks};
+    use api::{admin, channels, contacts, dead, events, keys, schedule, tasks};
     Router::new()
         .route("/events", get(events::list::<S>).post(events::post::<S>))
         .route("/events/{id}", get(events::show::<S>))
@@ -91,6 +91,9 @@ fn v1<S: Store>() -> Router<AppState<S>> {
         .route("/tasks/{id}/cancel", post(tasks::cancel_one::<S>))
         .route("/tasks/{id}/retry", post(tasks::retry::<S>))
         .route("/tasks/{id}/resolve", post(tasks::resolve::<S>))
+        .route("/channels", get(channels::list::<S>))
+        .route("/channels/{name}/pause", post(channels::pause::<S>))
+        .route("/channels/{name}/resume", post(channels::resume::<S>))
         .route("/dead", get(dead::list::<S>))
         .route("/dead/retry", post(dead::retry::<S>))
         .route("/dead/discard", post(dead::discard::<S>))

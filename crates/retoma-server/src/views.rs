@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use retoma_core::send_check::Reason;
 use retoma_core::state::{ContactView, Conversation};
 use retoma_core::task::{Reference, Task};
-use retoma_store::{ApiKey, AttemptRow, EventRow, Paged, TaskRow};
+use retoma_store::{ApiKey, AttemptRow, EventRow, Evidence, Paged, ReceiptTimes, TaskRow};
 use serde_json::{Value, json};
 
 /// An event.
@@ -21,7 +21,29 @@ pub(crate) fn task(row: &TaskRow) -> Value {
     view["provider_message_id"] = json!(row.provider_message_id);
     view["receipt"] = json!(row.receipt.map(|receipt| receipt.as_str()));
     view["detail"] = json!(row.detail);
+    view["resent"] = json!(row.task.resent);
+    view["reconcile_until"] = time(row.task.reconcile_until);
+    view["receipt_times"] = receipt_times(&row.receipt_times);
     view
+}
+
+/// When each receipt was first said; those that never came are left out.
+fn receipt_times(times: &ReceiptTimes) -> Value {
+    let all = [
+        ("accepted", times.accepted_at),
+        ("sent", times.sent_at),
+        ("delivered", times.delivered_at),
+        ("read", times.read_at),
+        ("played", times.played_at),
+        ("failed", times.failed_at),
+    ];
+    let said = all.into_iter().filter_map(|(name, at)| Some((name.to_owned(), json!(at?.to_string()))));
+    Value::Object(said.collect())
+}
+
+/// A row of evidence of an outcome that nobody knew.
+pub(crate) fn evidence(row: &Evidence) -> Value {
+    serde_json::to_value(row).expect("evidence is plain data")
 }
 
 /// A task as it was promised.

@@ -241,6 +241,7 @@ fn starts(contacts: &[(Tenant, ContactId)], tasks: &[Task]) -> Vec<Start> {
             contact_version: 1,
             block_on_chat: true,
             block_on_paid: true,
+            said: Some(retoma_core::evidence::text_key(&task.message)),
         })
         .collect()
 }

@@ -1,5 +1,7 @@
 //! Dead letters (E7): written where something is given up, taken by people.
 
+use std::collections::HashSet;
+
 use retoma_core::ids::{EventId, TaskId};
 use retoma_store::{DeadLetter, DeadMoves, EventMove, EventMoves, ReopenHow};
 use rusqlite::params;
@@ -61,9 +63,10 @@ impl Database {
             .prepare_cached("SELECT kind, id FROM dead_letter WHERE tenant = ?1 ORDER BY seq")?
             .query_map([moves.tenant.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<_>>()?;
+        let wanted: HashSet<&String> = moves.ids.iter().collect();
         let mut taken = Vec::new();
         for (kind, id) in letters {
-            if !(moves.ids.contains(&id) || (moves.all && moves.ids.is_empty())) {
+            if !(wanted.contains(&id) || (moves.all && moves.ids.is_empty())) {
                 continue;
             }
             let took = match (kind.as_str(), moves.retry) {

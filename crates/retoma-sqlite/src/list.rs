@@ -7,7 +7,7 @@ use retoma_core::outcome::Outcome;
 use retoma_core::task::TaskStatus;
 use retoma_store::{
     AttemptRow, AuditRow, DeadLetter, EventFilter, EventRow, EventStatus, FindContact, Page, Paged, RawRequest,
-    TaskFilter, TaskRow,
+    ReceiptTimes, TaskFilter, TaskRow,
 };
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
@@ -82,8 +82,17 @@ pub(crate) fn task_where(filter: &TaskFilter) -> Where {
     if let Some(now) = filter.stuck_at {
         // Each arm walks its own partial index.
         condition.and(
-            "t.seq IN (SELECT seq FROM task INDEXED BY task_due
-                       WHERE handed = 1 AND status IN ('scheduled', 'failed') AND next_attempt_at < ?)",
+            "t.seq IN (WITH RECURSIVE way(name) AS (
+                         SELECT (SELECT channel FROM task INDEXED BY task_due
+                                 WHERE handed = 1 AND status IN ('scheduled', 'failed') ORDER BY channel LIMIT 1)
+                         UNION ALL
+                         SELECT (SELECT channel FROM task INDEXED BY task_due
+                                 WHERE handed = 1 AND status IN ('scheduled', 'failed') AND channel > way.name
+                                 ORDER BY channel LIMIT 1)
+                         FROM way WHERE way.name IS NOT NULL)
+                       SELECT late.seq FROM way JOIN task AS late INDEXED BY task_due ON late.channel = way.name
+                       WHERE late.handed = 1 AND late.status IN ('scheduled', 'failed')
+                         AND (late.class = 'reminder') IN (0, 1) AND late.next_attempt_at < ?)",
             before(now, LATE),
         );
         let late = condition.sql.split_off(condition.sql.rfind("t.seq IN").expect("just added"));
@@ -346,7 +355,8 @@ fn event_row(row: &Row<'_>) -> Result<EventRow> {
 
 fn select_task_row() -> String {
     format!(
-        "SELECT {COLUMNS}, t.outcome, t.last_error, t.provider_message_id, t.detail, p.rank, p.failed_at IS NOT NULL
+        "SELECT {COLUMNS}, t.outcome, t.last_error, t.provider_message_id, t.detail, p.rank, p.accepted_at, p.sent_at,
+            p.delivered_at, p.read_at, p.played_at, p.failed_at
          FROM task AS t LEFT JOIN provider_message AS p
          ON p.message_id = t.provider_message_id AND p.channel = t.channel AND p.tenant = t.tenant"
     )
@@ -354,13 +364,21 @@ fn select_task_row() -> String {
 
 fn task_row(row: &Row<'_>) -> Result<TaskRow> {
     let rank: Option<i64> = row.get(WIDTH + 4)?;
-    let failed: bool = row.get(WIDTH + 5)?;
+    let times = ReceiptTimes {
+        accepted_at: time_or_null_at(row, WIDTH + 5)?,
+        sent_at: time_or_null_at(row, WIDTH + 6)?,
+        delivered_at: time_or_null_at(row, WIDTH + 7)?,
+        read_at: time_or_null_at(row, WIDTH + 8)?,
+        played_at: time_or_null_at(row, WIDTH + 9)?,
+        failed_at: time_or_null_at(row, WIDTH + 10)?,
+    };
     Ok(TaskRow {
         task: task(row)?.task,
         outcome: word_or_null_at(row, WIDTH, Outcome::parse)?,
         last_error: row.get(WIDTH + 1)?,
         provider_message_id: row.get(WIDTH + 2)?,
-        receipt: rank.and_then(|rank| receipts::word(rank, failed)),
+        receipt: rank.and_then(|rank| receipts::word(rank, times.failed_at.is_some())),
+        receipt_times: times,
         detail: row.get(WIDTH + 3)?,
     })
 }

@@ -29,6 +29,7 @@ const KNOWN: &[Migration] = migrations![
     1 "0001_tables",
     2 "0002_views",
     3 "0003_people",
+    4 "0004_delivery",
 ];
 
 /// Brings the database to the newest schema; one transaction per step, so that a crash leaves a whole number of steps.

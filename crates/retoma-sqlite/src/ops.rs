@@ -49,7 +49,7 @@ impl Database {
 
     fn channels(&self, tenant: &Tenant) -> Result<Vec<ChannelState>> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT tenant, channel, stopped, since FROM channel_state WHERE tenant = ?1 ORDER BY channel",
+            "SELECT tenant, channel, stopped, since, by_person FROM channel_state WHERE tenant = ?1 ORDER BY channel",
         )?;
         let mut rows = statement.query([tenant.as_str()])?;
         let mut found = Vec::new();
@@ -59,6 +59,7 @@ impl Database {
                 channel: name_at(row, 1)?,
                 stopped: row.get(2)?,
                 since: time_at(row, 3)?,
+                by_person: row.get(4)?,
             });
         }
         Ok(found)
@@ -72,10 +73,17 @@ impl Database {
     fn put_channel(&self, state: &ChannelState, actor: &str) -> Result<()> {
         self.connection
             .prepare_cached(
-                "INSERT INTO channel_state (tenant, channel, stopped, since) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (tenant, channel) DO UPDATE SET stopped = excluded.stopped, since = excluded.since",
+                "INSERT INTO channel_state (tenant, channel, stopped, since, by_person) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (tenant, channel) DO UPDATE SET stopped = excluded.stopped, since = excluded.since,
+                    by_person = excluded.by_person",
             )?
-            .execute(params![state.tenant.as_str(), state.channel.as_str(), state.stopped, ms(state.since)])?;
+            .execute(params![
+                state.tenant.as_str(),
+                state.channel.as_str(),
+                state.stopped,
+                ms(state.since),
+                state.by_person
+            ])?;
         let action = if state.stopped.is_some() { "channel.stop" } else { "channel.resume" };
         self.audit(&state.tenant, actor, state.since, action, state.channel.as_str(), json!({ "why": state.stopped }))
     }
@@ -193,12 +201,7 @@ impl Database {
             .query_row([], |row| row.get(0))
             .optional()?;
         stats.oldest_pending_at = pending.map(time).transpose()?;
-        let due: Option<i64> = self
-            .connection
-            .prepare_cached(
-                "SELECT min(next_attempt_at) FROM task INDEXED BY task_due WHERE handed = 1 AND status IN ('scheduled', 'failed')",
-            )?
-            .query_row([], |row| row.get(0))?;
+        let due = self.first_due()?;
         stats.oldest_due_at = due.filter(|due| *due <= ms(now)).map(time).transpose()?;
         Ok(stats)
     }

@@ -39,12 +39,19 @@ pub(crate) fn word(rank: i64, failed: bool) -> Option<ReceiptStatus> {
     }
 }
 
-const MERGE: &str = "INSERT INTO provider_message (message_id, channel, tenant, task, rank, rank_at, failed_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+const MERGE: &str = "INSERT INTO provider_message (message_id, channel, tenant, task, rank, rank_at, failed_at,
+        accepted_at, sent_at, delivered_at, read_at, played_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, iif(?5 = 1, ?6, NULL), iif(?5 = 2, ?6, NULL), iif(?5 = 3, ?6, NULL),
+        iif(?5 = 4, ?6, NULL), iif(?5 = 5, ?6, NULL))
     ON CONFLICT (message_id, channel, tenant) DO UPDATE SET
         task = coalesce(task, excluded.task),
         rank_at = CASE WHEN excluded.rank > rank THEN excluded.rank_at ELSE rank_at END,
         rank = max(rank, excluded.rank),
+        accepted_at = min(coalesce(accepted_at, excluded.accepted_at), coalesce(excluded.accepted_at, accepted_at)),
+        sent_at = min(coalesce(sent_at, excluded.sent_at), coalesce(excluded.sent_at, sent_at)),
+        delivered_at = min(coalesce(delivered_at, excluded.delivered_at), coalesce(excluded.delivered_at, delivered_at)),
+        read_at = min(coalesce(read_at, excluded.read_at), coalesce(excluded.read_at, read_at)),
+        played_at = min(coalesce(played_at, excluded.played_at), coalesce(excluded.played_at, played_at)),
         failed_at = min(coalesce(failed_at, excluded.failed_at), coalesce(excluded.failed_at, failed_at))";
 
 impl Database {

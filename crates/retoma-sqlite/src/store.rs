@@ -8,14 +8,15 @@ use std::thread::JoinHandle;
 use jiff::Timestamp;
 use retoma_core::decision::Transition;
 use retoma_core::event::Event;
-use retoma_core::ids::{ContactId, EventId, TaskId, Tenant};
+use retoma_core::ids::{ChannelName, ContactId, EventId, TaskId, Tenant};
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
 use retoma_store::{
-    ApiKey, Appended, AttemptRow, AuditRow, ChannelState, Committed, DeadLetter, DeadMoves, DecisionCommit,
-    DueDeadline, Error, EventFilter, EventMoves, EventRow, FindContact, Finish, GateAnswer, GateCall, Heartbeat,
-    Intake, Lease, LeaseRequest, NextWake, Owner, Page, Paged, PendingQuery, RawRequest, Receipt, Reopen, Result,
-    Retention, Settle, SqlRows, Start, Started, Stats, Store, TaskFilter, TaskRow,
+    ApiKey, Appended, AttemptRow, AuditRow, ChannelState, Committed, DeadLetter, DeadMoves, DecisionCommit, Due,
+    DueDeadline, DueQuery, Error, EventFilter, EventMoves, EventRow, Evidence, FindContact, Finish, GateAnswer,
+    GateCall, Heartbeat, Intake, Lease, LeaseRequest, NextWake, Owner, Page, Paged, PendingQuery, RawRequest, Receipt,
+    Reopen, Result, Retention, Settle, SightingQuery, Sightings, SqlRows, Start, Started, Stats, Store, TaskFilter,
+    TaskRow, Unsure,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -209,8 +210,28 @@ impl Store for SqliteStore {
         self.load(move |database| database.load_deadlines(now, limit)).await
     }
 
-    async fn load_due(&self, now: Timestamp, limit: usize) -> Result<Vec<Task>> {
-        self.load(move |database| database.load_due(now, limit)).await
+    async fn load_due(&self, query: DueQuery) -> Result<Due> {
+        self.load(move |database| database.load_due(&query)).await
+    }
+
+    async fn load_unsure(&self, limit: usize) -> Result<Vec<Unsure>> {
+        self.load(move |database| database.load_unsure(limit)).await
+    }
+
+    async fn load_sightings(&self, questions: Vec<SightingQuery>) -> Result<Vec<Sightings>> {
+        self.load(move |database| database.load_sightings(&questions)).await
+    }
+
+    async fn claimed_messages(&self, tenant: Tenant, channel: ChannelName, ids: Vec<String>) -> Result<Vec<String>> {
+        self.load(move |database| database.claimed_messages(&tenant, &channel, &ids)).await
+    }
+
+    async fn add_evidence(&self, rows: Vec<Evidence>) -> Result<()> {
+        self.write(rows.len(), 0, move |database| database.add_evidence(&rows)).await
+    }
+
+    async fn list_evidence(&self, tenant: Tenant, task: TaskId) -> Result<Vec<Evidence>> {
+        self.list(move |database| database.list_evidence(&tenant, &task)).await
     }
 
     async fn next_wake(&self) -> Result<NextWake> {

@@ -170,6 +170,7 @@ impl Database {
                 .execute([seq])?;
             self.connection.prepare_cached("DELETE FROM attempt WHERE task = ?1")?.execute([seq])?;
             self.keep_task_claimed(tenant, id)?;
+            self.connection.prepare_cached("DELETE FROM evidence WHERE task = ?1")?.execute([seq])?;
             self.connection.prepare_cached("DELETE FROM task WHERE seq = ?1")?.execute([seq])?;
             self.count("tasks", status.as_str(), -1);
         }

@@ -1,6 +1,7 @@
 //! Promises: due, started, settled, finished, and what people do with them.
 
 mod due;
+mod evidence;
 mod finish;
 mod operate;
 mod row;

@@ -24,7 +24,7 @@ pub use types::*;
 
 use jiff::Timestamp;
 use retoma_core::decision::Decision;
-use retoma_core::ids::{ContactId, EventId, TaskId, Tenant};
+use retoma_core::ids::{ChannelName, ContactId, EventId, TaskId, Tenant};
 use retoma_core::keys::Key16;
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
@@ -90,11 +90,34 @@ pub trait Store: Clone + Send + Sync + 'static {
 
     // ---- tasks ---------------------------------------------------------------------------------------------------
 
-    /// Tasks that are `scheduled` or `failed`, handed over, and due at or before `now`, earliest first; and `unsure` ones
-    /// whose `reconcile_until` passed. `sending` ones are never returned.
-    fn load_due(&self, now: Timestamp, limit: usize) -> impl Future<Output = Result<Vec<Task>>> + Send;
+    /// Tasks that are `scheduled` or `failed`, handed over, and due at or before `now`. Of each channel that is not skipped
+    /// at most `limit` reminders and as many others, earliest first; the whole answer in the order of due times, others
+    /// before reminders. What is due on a skipped channel costs nothing, however much it is.
+    fn load_due(&self, query: DueQuery) -> impl Future<Output = Result<Due>> + Send;
 
-    /// The earliest deadline, and the earliest time at which `load_due` will have something to say; both may have passed.
+    /// Tasks that are `unsure`, with the attempt in question, those whose time for evidence ends first in front.
+    fn load_unsure(&self, limit: usize) -> impl Future<Output = Result<Vec<Unsure>>> + Send;
+
+    /// For each question: messages of our own to that contact that events tell of since then (echoes, what a person typed,
+    /// receipts), and which of them belong to a task already.
+    fn load_sightings(&self, questions: Vec<SightingQuery>) -> impl Future<Output = Result<Vec<Sightings>>> + Send;
+
+    /// Which of these provider message ids belong to a task already.
+    fn claimed_messages(
+        &self,
+        tenant: Tenant,
+        channel: ChannelName,
+        ids: Vec<String>,
+    ) -> impl Future<Output = Result<Vec<String>>> + Send;
+
+    /// Adds to the evidence of tasks (E4). Append only; rows of unknown tasks are dropped.
+    fn add_evidence(&self, rows: Vec<Evidence>) -> impl Future<Output = Result<()>> + Send;
+
+    /// The evidence of a task, oldest first.
+    fn list_evidence(&self, tenant: Tenant, task: TaskId) -> impl Future<Output = Result<Vec<Evidence>>> + Send;
+
+    /// The earliest deadline, and the earliest time at which a task falls due or an unsure one runs out of time; both may
+    /// have passed.
     fn next_wake(&self) -> impl Future<Output = Result<NextWake>> + Send;
 
     /// Commits start rows: the point of no return (DESIGN.md). For each start, in the same transaction: the task is still

@@ -13,6 +13,7 @@ mod figures;
 mod judge;
 mod load;
 mod null;
+mod queue;
 mod rows;
 mod sale;
 mod serve;
@@ -32,6 +33,7 @@ use crate::{fail, output};
 use child::Server;
 use figures::{Figures, Round, Rounds, Setting, percentile};
 use load::Load;
+use queue::Queue;
 use rows::Rows;
 use sale::{Happening, PHONES, SALES_MAX, Sale};
 pub(crate) use serve::{ServeArgs, serve};
@@ -45,9 +47,9 @@ pub(crate) enum Kind {
     Intake,
     /// From the webhook to the message at its receiver.
     Pipeline,
-    /// Due messages leave (not available in this version).
+    /// A backlog of due messages leaves.
     Deliver,
-    /// Many deadlines fall due at once (not available in this version).
+    /// Many messages are armed and fall due evenly: how long until it serves, how late they leave.
     Timers,
     /// Gate keys are claimed and completed (not available in this version).
     Gate,
@@ -83,6 +85,12 @@ pub(crate) struct BenchArgs {
     /// Rounds against each server; the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=99))]
     rounds: u64,
+    /// deliver and timers: messages promised before; by default 15000 for each second (deliver), a million (timers)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
+    tasks: Option<u64>,
+    /// timers: over how many seconds they fall due, evenly
+    #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    over: u64,
 }
 
 impl Kind {
@@ -113,9 +121,8 @@ impl Mode {
 /// Measures and prints. Fails if anything was lost or doubled.
 pub(crate) async fn run(args: &BenchArgs, json: bool) -> anyhow::Result<u8> {
     let kind = args.kind;
-    if !matches!(kind, Kind::Intake | Kind::Pipeline) {
-        let what = kind.as_str();
-        return Err(fail::usage(format!("bench {what} is not available in this version; intake and pipeline are")));
+    if kind == Kind::Gate {
+        return Err(fail::usage("bench gate is not available in this version; the others are"));
     }
     let first = args.preload.next_multiple_of(PHONES);
     if first >= SALES_MAX {
@@ -175,6 +182,9 @@ impl Bench {
         };
         tracing::info!(event = "bench_preload", events = args.preload, "storing events before the rounds");
         let last_row = stored::preload(&self.workdir.base(), args.preload, &rows, &*self.clock).await?;
+        if matches!(self.kind, Kind::Deliver | Kind::Timers) {
+            return self.measure_queue(args, setting, &rows).await;
+        }
         let (mut real, mut null) = (Rounds::default(), Rounds::default());
         for number in 1..=args.rounds {
             for (mode, rounds) in [(Mode::Null, &mut null), (Mode::Real, &mut real)] {
@@ -189,8 +199,8 @@ impl Bench {
                 rounds.0.push(round);
             }
         }
-        let bare_per_s = self.bare(&rows).await?;
-        Ok(Figures { setting, real, null, bare_per_s })
+        let bare_per_s = self.bare(&rows, self.first).await?;
+        Ok(Figures { setting, real, null, bare_per_s, start: None })
     }
 
     /// One round against one server on a fresh copy.
@@ -201,7 +211,7 @@ impl Bench {
             _ => None,
         };
         let to = sink.as_ref().map(Sink::address);
-        let server = Server::start(self.kind, mode, &database, self.connections, to).await?;
+        let server = Server::start(self.kind, mode, &database, self.connections, to, None).await?;
         let load = Load {
             what: self.kind.happening(),
             first: self.first,
@@ -235,9 +245,53 @@ impl Bench {
         })
     }
 
-    async fn bare(&self, rows: &Rows) -> anyhow::Result<f64> {
+    /// `deliver` and `timers`: what is sent was promised before the server started.
+    async fn measure_queue(&self, args: &BenchArgs, setting: Setting, rows: &Rows) -> anyhow::Result<Figures> {
+        let timers = self.kind == Kind::Timers;
+        let backlog = (args.seconds + 2) * 15_000;
+        let tasks = args.tasks.unwrap_or(if timers { 1_000_000 } else { backlog });
+        let over = if timers { Duration::from_secs(args.over) } else { Duration::ZERO };
+        let queue = Queue { first: self.first, tasks, from: self.clock.now(), over };
+        tracing::info!(event = "bench_promise", tasks, "promising messages before the rounds");
+        queue.prepare(&self.workdir.base(), rows).await?;
+        let (mut real, mut null, mut start) = (Rounds::default(), Rounds::default(), Duration::ZERO);
+        // Lateness needs the whole time once; there is nothing to compare it with.
+        let rounds = if timers { 1 } else { args.rounds };
+        for number in 1..=rounds {
+            if !timers {
+                null.0.push(self.queue_round(Mode::Null, &queue).await?.0);
+            }
+            let (round, started_in) = self.queue_round(Mode::Real, &queue).await?;
+            tracing::info!(event = "bench_round", number, per_s = round.per_s, "a round is over");
+            start = start.max(started_in);
+            real.0.push(round);
+        }
+        let bare_per_s = if timers { 0.0 } else { self.bare(rows, self.first + tasks).await? };
+        Ok(Figures { setting, real, null, bare_per_s, start: Some(start) })
+    }
+
+    /// One round of a queue on a fresh copy; answers how long the server took to start, too.
+    async fn queue_round(&self, mode: Mode, queue: &Queue) -> anyhow::Result<(Round, Duration)> {
+        let database = self.workdir.copy(mode.as_str())?;
+        let sink = Sink::open().await?;
+        let timers = self.kind == Kind::Timers;
+        // The clock of a run of timers shows the instant for which the first one is promised.
+        let shows = timers.then_some(queue.from);
+        let begun = self.clock.monotonic();
+        let server = Server::start(self.kind, mode, &database, self.connections, Some(sink.address()), shows).await?;
+        let started_in = self.clock.monotonic() - begun;
+        let measured = if timers { queue.over + Duration::from_secs(30) } else { self.measured };
+        let mut round = queue.watch(&server, &sink, measured, &self.clock).await?;
+        round.rss_mb = server.peak_memory_mb()?;
+        server.stop().await?;
+        let round = queue.judge(&database, &sink, round).await?;
+        self.workdir.discard(&database);
+        Ok((round, started_in))
+    }
+
+    async fn bare(&self, rows: &Rows, first: u64) -> anyhow::Result<f64> {
         let database = self.workdir.copy("bare")?;
-        let per_s = stored::bare(&database, self.kind, self.first, rows, self.measured, &*self.clock).await?;
+        let per_s = stored::bare(&database, self.kind, first, rows, self.measured, &*self.clock).await?;
         self.workdir.discard(&database);
         Ok(per_s)
     }

@@ -10,7 +10,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[command(
     name = "retoma",
     version,
-    after_help = "Start here:  retoma init minha-loja  &&  cd minha-loja  &&  retoma serve"
+    after_help = "\
+Start here:    retoma demo                     the whole of it on invented events, with a live page
+               retoma init minha-loja          a commented setup of your own; then: cd minha-loja && retoma serve
+Look around:   retoma task list                what was promised, what left, what was avoided and why
+               retoma contact why PHONE        the whole story of one person
+               retoma task stuck               what needs a person now
+Try safely:    retoma fake evolution --help    a fake WhatsApp with faults to order
+Each command explains itself with --help."
 )]
 pub(crate) struct Cli {
     /// The configuration file; flows lie beside it in flows/*.yaml.
@@ -51,6 +58,9 @@ pub(crate) enum Command {
     /// Dead letters: what was given up, with its evidence.
     #[command(subcommand)]
     Dead(Dead),
+    /// Channels: how each way out stands; stop one and let it run again.
+    #[command(subcommand)]
+    Channel(Channel),
     /// Keys of the API. A key is shown once, when it is made.
     #[command(subcommand)]
     Key(Key),
@@ -62,6 +72,16 @@ pub(crate) enum Command {
     Audit(Audit),
     /// Look whether this installation can keep its promises: configuration, disk, clock, channels.
     Doctor,
+    /// Print a completion script: retoma completions bash > /etc/bash_completion.d/retoma
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages into a folder, one per command.
+    Man {
+        /// The folder; made where it does not exist.
+        dir: PathBuf,
+    },
     /// Measure this machine beside a null server: every commit synced, losses counted.
     Bench(crate::bench::BenchArgs),
     /// The server that `bench` measures.
@@ -300,8 +320,11 @@ pub(crate) enum Task {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Show a task with its attempts.
-    Show { id: String },
+    /// Show a task with its attempts, and the evidence where its outcome was unknown.
+    Show {
+        /// The task's id, as `task list` shows it.
+        id: String,
+    },
     /// What is stuck right now: overdue, sending for too long, held, unsure.
     Stuck(PageArgs),
     /// Promise a message. The same key twice is one message.
@@ -322,13 +345,15 @@ pub(crate) enum Task {
     },
     /// Put held, dead, failed or cancelled tasks back, due now. The check before sending still has its say.
     Retry {
+        /// Ids of tasks.
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Settle a task whose outcome nobody knows.
+    /// Settle a task whose outcome nobody knows. Look at its evidence first: retoma task show ID
     Resolve {
+        /// The task's id.
         id: String,
-        /// What you found out.
+        /// What you found out. `not_sent` puts it back, due now; the check before sending still has its say.
         #[arg(long = "as", value_parser = ["sent", "not_sent"])]
         outcome: String,
     },
@@ -363,11 +388,51 @@ pub(crate) struct Schedule {
 }
 
 #[derive(Subcommand)]
+pub(crate) enum Channel {
+    /// List channels: open, paused by a person, stopped by wrong credentials, or unreachable.
+    List,
+    /// Stop a channel. Its messages wait and are checked again when it runs; none fails and none is lost.
+    Pause {
+        /// The channel's name in the configuration.
+        name: String,
+        /// Why, for the record.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Let a channel run again, whatever stopped it. What waited leaves slowly at first.
+    Resume {
+        /// The channel's name in the configuration.
+        name: String,
+        /// Why, for the record.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Subcommand)]
 pub(crate) enum Dead {
-    /// List dead letters, newest first.
-    List(PageArgs),
+    /// List dead letters, newest first; of all, or of a filter.
+    List {
+        /// task or event.
+        #[arg(long)]
+        kind: Option<String>,
+        /// Those of a source.
+        #[arg(long)]
+        source: Option<String>,
+        /// Those of a flow.
+        #[arg(long)]
+        flow: Option<String>,
+        /// Those given up for this reason, like recipient.
+        #[arg(long)]
+        cause: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
     /// Show one with its payload and errors.
-    Show { id: String },
+    Show {
+        /// The id of its task or event.
+        id: String,
+    },
     /// Try again, under the same keys.
     Retry(MoveDead),
     /// Put away for good; needs a reason.
@@ -377,11 +442,14 @@ pub(crate) enum Dead {
 #[derive(Args)]
 pub(crate) struct MoveDead {
     /// Ids of dead letters.
-    #[arg(required_unless_present_any = ["all", "source", "flow", "cause"])]
+    #[arg(required_unless_present_any = ["all", "kind", "source", "flow", "cause"])]
     pub(crate) ids: Vec<String>,
     /// Every one of them.
     #[arg(long, conflicts_with = "ids")]
     pub(crate) all: bool,
+    /// task or event.
+    #[arg(long, conflicts_with_all = ["ids", "all"])]
+    pub(crate) kind: Option<String>,
     /// Those of a source.
     #[arg(long, conflicts_with_all = ["ids", "all"])]
     pub(crate) source: Option<String>,
@@ -391,6 +459,9 @@ pub(crate) struct MoveDead {
     /// Those given up for this reason.
     #[arg(long, conflicts_with_all = ["ids", "all"])]
     pub(crate) cause: Option<String>,
+    /// Only count them and show which; move nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Why, for the audit log.
     #[arg(long)]
     pub(crate) reason: Option<String>,

@@ -8,6 +8,7 @@ use crate::client::Client;
 use crate::{demo, fake_cmd};
 
 mod audit;
+mod channel;
 mod check;
 mod classify;
 mod contact;
@@ -18,6 +19,7 @@ mod event;
 mod init;
 mod key;
 pub(crate) mod load;
+mod manual;
 mod serve;
 mod shown;
 mod task;
@@ -41,6 +43,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Test(args) => test::run(config, &args, json),
         Command::Classify(args) => classify::run(config, &args, json),
         Command::Doctor => doctor::run(config, json).await,
+        Command::Completions { shell } => Ok(manual::completions(shell)),
+        Command::Man { dir } => manual::pages(&dir, json),
         Command::Bench(args) => bench::run(&args, json).await,
         Command::BenchServe(args) => bench::serve(args).await,
         Command::Event(command) => with_session(config, json, async |session| event::run(session, command).await).await,
@@ -49,6 +53,9 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         }
         Command::Task(command) => with_session(config, json, async |session| task::run(session, command).await).await,
         Command::Dead(command) => with_session(config, json, async |session| dead::run(session, command).await).await,
+        Command::Channel(command) => {
+            with_session(config, json, async |session| channel::run(session, command).await).await
+        }
         Command::Key(command) => with_session(config, json, async |session| key::run(session, command).await).await,
         Command::Db(command) => db::run(config, json, command).await,
         Command::Audit(command) => with_session(config, json, async |session| audit::run(session, command).await).await,

@@ -58,28 +58,62 @@ enum FakeProvider {
 }
 
 const HELP: &str = "\
+A fake WhatsApp on this machine: try a setup, and what it does when the provider lies, without a phone and without a bill.
+
+Try it, with a setup made by `retoma init` that listens on port 8080:
+  retoma fake evolution --webhook http://127.0.0.1:8080/in/zap --secret-header x-hook-secret:SECRET --faults lying
+  curl -X POST http://127.0.0.1:8081/say -d '{\"number\": \"5541999990001\", \"text\": \"oi\"}'
+Then look at what reached the phone (printed here, and GET /log), and at what Retoma knows: retoma task list.
+
 Presets of --faults:
   none       every message is delivered and answered 201; echo and receipts follow
   few        a few percent go wrong in every way there is, webhooks repeat now and then
   lying      a third of the messages is delivered and answered with an error, or not delivered and reset
   hanging    a fifth of the requests is never answered, delivered or not
-  by-number  the last digits of the number decide, 9901 to 9914, in the order of the words below
+  by-number  the last digits of the number decide, 9901 to 9916, in the order of the words below
 
 JSON says it exactly, for example
   --faults '{\"chances\": {\"sent400\": 0.1, \"hang_sent\": 0.05}, \"duplicates\": 0.2, \"latency_ms\": 30}'
-Words for chances (each 0 to 1, together at most 1):
-  slow            delivered, answered late              sent400         delivered, answered 400
-  sent500         delivered, answered 500               hang_sent       delivered, never answered
-  hang_unsent     not delivered, never answered         reset_sent      delivered, connection reset
-  reset_unsent    not delivered, connection reset       no_id           delivered, 201 without an id
-  closed400       not delivered, answered 400           closed500       not delivered, answered 500
-  too_many        not delivered, 429                    unauthorized    not delivered, 401
-  not_on_whatsapp not delivered, number unknown         proxy502        delivered, answered 502 by a proxy
-Other keys: numbers {\"0007\": \"slow\"}, latency_ms, slow_ms, retry_after_s, rate_per_s, echoes, receipts, webhook_pace_ms,
-duplicates, out_of_order, state, find_ignores_filters.
+Words for chances (each 0 to 1, together at most 1), in the order of by-number:
+  slow            delivered, answered slow_ms late
+  sent400         delivered, answered 400 (its database failed): no echo, no receipt, not to be found
+  sent500         delivered, answered 500 \"Timed Out\": no echo, no receipt, not to be found
+  hang_sent       delivered with echo and receipts, never answered
+  hang_unsent     not delivered, never answered
+  reset_sent      delivered with echo and receipts, connection reset
+  reset_unsent    not delivered, connection reset
+  no_id           delivered, answered 201 without an id
+  closed400       not delivered, answered 400 \"Connection Closed\" from within the send
+  closed500       not delivered, answered 500 \"Connection Closed\" before the send: safe to try again
+  too_many        not delivered, 429 with Retry-After
+  unauthorized    not delivered, 401
+  not_on_whatsapp not delivered, 400: the number does not exist
+  proxy502        delivered with echo and receipts, answered 502 by a proxy
+  stored400       delivered, answered 400 after it was stored: receipts and a row to be found, no echo
+  never_arrives   answered 201 with an id, and then nothing for ever
 
-Every delivered message is printed, with --json as a line of JSON. Beside the provider's routes: GET /log shows all of them,
-GET /stats counts.";
+Other keys:
+  numbers              {\"0007\": \"slow\"}: what numbers that end so always meet
+  latency_ms, slow_ms  how long each answer takes, and how much longer a slow one
+  rate_per_s           more sends in a second are answered 429; retry_after_s is what it asks for
+  echoes, receipts     false: never. webhook_pace_ms is the time between them
+  echo_first           true: echo and every receipt come before the answer
+  receipts_backwards   true: READ, DELIVERY_ACK, SERVER_ACK
+  out_of_order         true: webhooks in any order. duplicates: how often one comes twice, 0 to 1
+  both_webhooks        true: each comes twice, as with a global and an instance webhook
+  find_ignores_filters true (the default, as several versions do): searches show everybody's messages
+  find_nothing         true: searches find nothing. find_fails: searches are answered 500
+  lid                  none, only, sender_pn, alt, overwritten: how chats behind a LID are named
+  only_spelling        short or long: Brazilian mobiles exist without, or with, the ninth digit only
+  state                what connectionState says; the real one says open over a dead socket, too
+
+Beside the provider's routes:
+  GET  /log            every message that reached a phone, in order: the proof of \"once\"
+  GET  /stats          counts
+  GET, PUT /faults     what goes wrong from now on
+  POST /say            {number, text}: the customer writes
+  POST /type           {number, text}: somebody types on the connected phone
+  POST /connection     {state}: the instance connects (open) or is thrown out (close)";
 
 /// Serves until the process is told to end.
 pub(crate) async fn run(args: FakeArgs, json: bool) -> anyhow::Result<u8> {

@@ -88,7 +88,17 @@ pub(crate) async fn start(
     loops: Loops,
     local_key: Option<LocalKey>,
 ) -> anyhow::Result<Running> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    start_at(store, setup, loops, local_key, Arc::new(SystemClock::new())).await
+}
+
+/// The same, by another clock.
+pub(crate) async fn start_at(
+    store: SqliteStore,
+    setup: Setup,
+    loops: Loops,
+    local_key: Option<LocalKey>,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Running> {
     let transport = Arc::new(HttpTransport::new(AddressGuard::new(&setup.outbound_allow), Arc::clone(&clock)));
     let channels: BTreeMap<_, _> =
         setup.channels.into_iter().map(|channel| (channel.name.clone(), Arc::new(channel))).collect();

@@ -86,12 +86,10 @@ fn each_outcome_leads_somewhere() {
         (5, end(Transient), "retry 960 counted"),
         (6, end(Transient), "dead"),
         (7, end(Transient), "dead"),
-        (1, asks(Transient, 300), "retry 300 counted"),
         (1, asks(Transient, 5), "retry 60 counted"),
         (1, asks(RatePair, 7), "retry 7 free"),
         (6, asks(RateNumber, 7), "retry 7 free"),
         (6, asks(RateAccount, 7), "retry 7 free"),
-        (1, asks(RateNumber, 86_400), "retry 3600 free"),
         (1, asks(RateNumber, 0), "retry 1 free"),
         (6, end(Ambiguous), "unsure 600"),
         (1, end(Recipient), "dead"),
@@ -105,6 +103,27 @@ fn each_outcome_leads_somewhere() {
     ];
     for (used, end, expected) in table {
         assert_eq!(shown(&next(&task(), used, &end)), expected, "{} after {used}", end.outcome);
+    }
+}
+
+// FC-64: "next try not before the wish (+ jitter)", capped.
+#[test]
+fn a_wish_to_wait_is_kept_spread_and_capped() {
+    for (outcome, asked, least) in [
+        (Outcome::Transient, 300, 300),
+        (Outcome::RateNumber, 120, 120),
+        (Outcome::RateNumber, 86_400, 3600),
+        (Outcome::Transient, 604_800, 3600),
+    ] {
+        let mut waits = std::collections::BTreeSet::new();
+        for n in 0..100 {
+            let task = Task { id: format!("t{n}").into(), ..task() };
+            let NextStep::Retry { at, .. } = next(&task, 1, &asks(outcome, asked)) else { panic!("it is tried again") };
+            let wait = at.duration_since(now()).as_millis();
+            assert!((least * 1000..=least * 1100).contains(&wait), "{outcome} {asked} {wait}");
+            waits.insert(wait);
+        }
+        assert!(waits.len() > 50, "{outcome}");
     }
 }
 

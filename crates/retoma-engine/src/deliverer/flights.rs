@@ -5,47 +5,56 @@ use std::sync::Mutex;
 
 use retoma_core::ids::{ChannelName, ContactId};
 
-/// Requests under way.
+/// Requests under way. A lane is (channel, contact), so that a channel that hangs keeps nobody's other channels waiting; it is
+/// busy until the end of its attempt is on disk. A seat is free as soon as the answer is there, so that the next message is
+/// looked at while the end of the last one is being stored.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
-    inner: Mutex<Inner>,
+    channels: Mutex<HashMap<ChannelName, Way>>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct Way {
     lanes: HashSet<ContactId>,
-    channels: HashMap<ChannelName, usize>,
+    seats: usize,
 }
 
 impl Flights {
-    fn with<R>(&self, look: impl FnOnce(&mut Inner) -> R) -> R {
-        look(&mut self.inner.lock().expect("no code panics while it holds the flights"))
+    fn with<R>(&self, look: impl FnOnce(&mut HashMap<ChannelName, Way>) -> R) -> R {
+        look(&mut self.channels.lock().expect("no code panics while it holds the flights"))
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.with(|inner| inner.lanes.len())
+    pub(crate) fn is_busy(&self, channel: &ChannelName, contact: ContactId) -> bool {
+        self.with(|channels| channels.get(channel).is_some_and(|way| way.lanes.contains(&contact)))
     }
 
-    pub(crate) fn is_busy(&self, contact: ContactId) -> bool {
-        self.with(|inner| inner.lanes.contains(&contact))
-    }
-
+    /// Requests under way on a channel.
     pub(crate) fn on_channel(&self, channel: &ChannelName) -> usize {
-        self.with(|inner| inner.channels.get(channel).copied().unwrap_or(0))
+        self.with(|channels| channels.get(channel).map_or(0, |way| way.seats))
     }
 
     pub(crate) fn take_off(&self, contact: ContactId, channel: &ChannelName) {
-        self.with(|inner| {
-            assert!(inner.lanes.insert(contact), "one request per contact is under way");
-            *inner.channels.entry(channel.clone()).or_default() += 1;
+        self.with(|channels| {
+            let way = channels.entry(channel.clone()).or_default();
+            assert!(way.lanes.insert(contact), "one request per channel and contact is under way");
+            way.seats += 1;
         });
     }
 
+    /// The answer is there, or none will come.
+    pub(crate) fn answered(&self, channel: &ChannelName) {
+        self.with(|channels| {
+            if let Some(way) = channels.get_mut(channel) {
+                way.seats = way.seats.saturating_sub(1);
+            }
+        });
+    }
+
+    /// The attempt's end is on disk.
     pub(crate) fn land(&self, contact: ContactId, channel: &ChannelName) {
-        self.with(|inner| {
-            inner.lanes.remove(&contact);
-            if let Some(count) = inner.channels.get_mut(channel) {
-                *count = count.saturating_sub(1);
+        self.with(|channels| {
+            if let Some(way) = channels.get_mut(channel) {
+                way.lanes.remove(&contact);
             }
         });
     }

@@ -18,7 +18,7 @@ mod faults;
 mod history;
 
 pub(crate) use bodies::{envelope, jid_of, local_time};
-pub use faults::{Fault, Faults};
+pub use faults::{Fault, Faults, Lid, Spelling};
 
 use bodies::Message;
 use history::STORED_MAX;
@@ -113,9 +113,41 @@ impl Fake {
         &self.delivered
     }
 
+    /// What goes wrong.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
     /// Changes what goes wrong from now on.
     pub fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
+    }
+
+    /// The customer behind a number writes: the webhook's body.
+    pub fn customer_says(&mut self, now: Timestamp, number: &str, text: &str) -> Bytes {
+        self.said(now, number, text, false)
+    }
+
+    /// Somebody types on the phone that the instance is connected to: the webhook's body.
+    pub fn owner_types(&mut self, now: Timestamp, number: &str, text: &str) -> Bytes {
+        self.said(now, number, text, true)
+    }
+
+    fn said(&mut self, now: Timestamp, number: &str, text: &str, own: bool) -> Bytes {
+        let message = Message {
+            id: self.rng.message_id(),
+            jid: jid_of(number),
+            number: number.to_owned(),
+            text: text.to_owned(),
+            at: now,
+        };
+        Bytes::from(bodies::upsert(&message, own, self.faults.lid, &self.instance, &self.api_key).to_string())
+    }
+
+    /// The instance connects or loses its connection (`open`, `connecting`, `close`): the webhook's body.
+    pub fn connection(&mut self, now: Timestamp, state: &str) -> Bytes {
+        state.clone_into(&mut self.faults.state);
+        Bytes::from(bodies::connection(state, &self.instance, &self.api_key, now).to_string())
     }
 
     /// Answers a request. `path` may carry a query string.
@@ -127,6 +159,7 @@ impl Fake {
             ("POST", ["message", "sendText", instance]) => (Route::SendText, *instance),
             ("GET", ["instance", "connectionState", instance]) => (Route::State, *instance),
             ("POST", ["chat", "findMessages", instance]) => (Route::Find, *instance),
+            ("POST", ["chat", "findStatusMessage", instance]) => (Route::Status, *instance),
             ("POST", ["chat", "whatsappNumbers", instance]) => (Route::Numbers, *instance),
             _ => return bodies::error(404, "Not Found", json!([format!("Cannot {method} {path}")])),
         };
@@ -145,7 +178,11 @@ impl Fake {
             Route::State => {
                 bodies::answer(200, json!({"instance": {"instanceName": self.instance, "state": self.faults.state}}))
             }
+            Route::Find if self.faults.find_fails => {
+                bodies::error(500, "Internal Server Error", json!("Can't reach database server"))
+            }
             Route::Find => bodies::answer(200, self.find_messages(&body)),
+            Route::Status => bodies::answer(200, self.find_status(&body)),
             Route::Numbers => bodies::answer(200, self.numbers(&body)),
         }
     }
@@ -183,9 +220,14 @@ impl Fake {
     /// What the caller hears.
     fn answer_to(&self, fault: Fault, message: &Message) -> FakeAnswer {
         let mut answer = match fault {
-            Fault::None | Fault::Slow | Fault::HangSent | Fault::HangUnsent | Fault::ResetSent | Fault::ResetUnsent => {
-                bodies::answer(201, message.created())
-            }
+            Fault::None
+            | Fault::Slow
+            | Fault::HangSent
+            | Fault::HangUnsent
+            | Fault::ResetSent
+            | Fault::ResetUnsent
+            | Fault::NeverArrives => bodies::answer(201, message.created()),
+            Fault::Stored400 => bodies::error(400, "Bad Request", json!(["Error: media store failed"])),
             Fault::NoId => bodies::answer(201, json!({"status": "PENDING"})),
             Fault::Sent400 => bodies::error(400, "Bad Request", json!([bodies::NOT_STORED])),
             Fault::Sent500 => bodies::error(500, "Internal Server Error", json!("Timed Out")),
@@ -197,6 +239,10 @@ impl Fake {
             Fault::Proxy502 => bodies::html(502, "<html><body><h1>502 Bad Gateway</h1></body></html>"),
         };
         answer.after = Duration::from_millis(self.faults.latency_ms);
+        if self.faults.echo_first {
+            // Long enough for the echo and every receipt.
+            answer.after += Duration::from_millis(self.faults.webhook_pace_ms.max(20)) * 5;
+        }
         match fault {
             Fault::Slow => answer.after += Duration::from_millis(self.faults.slow_ms),
             Fault::HangSent | Fault::HangUnsent => answer.drop = Some(Drop::Hang),
@@ -214,21 +260,25 @@ impl Fake {
         let mut effects = vec![Effect::Delivered(delivered)];
         // Whoever has no row of the message emits nothing about it: neither echo nor receipts.
         if fault.is_stored() {
-            effects.extend(self.webhooks(&message, delay));
+            effects.extend(self.webhooks(fault, &message, delay));
             self.stored.push_front(message);
             self.stored.truncate(STORED_MAX);
         }
         effects
     }
 
-    fn webhooks(&mut self, message: &Message, delay: Duration) -> Vec<Effect> {
+    fn webhooks(&mut self, fault: Fault, message: &Message, delay: Duration) -> Vec<Effect> {
         let mut bodies = Vec::new();
-        if self.faults.echoes {
-            bodies.push(message.echo(&self.instance, &self.api_key));
+        let lid = self.faults.lid;
+        if self.faults.echoes && fault.is_echoed() {
+            bodies.push(message.echo(lid, &self.instance, &self.api_key));
         }
         if self.faults.receipts {
-            let levels = ["SERVER_ACK", "DELIVERY_ACK", "READ"];
-            bodies.extend(levels.iter().map(|status| message.update(status, &self.instance, &self.api_key)));
+            let mut levels = ["SERVER_ACK", "DELIVERY_ACK", "READ"];
+            if self.faults.receipts_backwards {
+                levels.reverse();
+            }
+            bodies.extend(levels.iter().map(|status| message.update(status, lid, &self.instance, &self.api_key)));
         }
         let pace = Duration::from_millis(self.faults.webhook_pace_ms);
         let mut effects = Vec::new();
@@ -238,6 +288,9 @@ impl Fake {
             let step = if self.faults.out_of_order { self.rng.below(4) } else { step };
             let body = Bytes::from(body.to_string());
             let after = delay + pace * step;
+            if self.faults.both_webhooks {
+                effects.push(Effect::Webhook { after, body: body.clone() });
+            }
             if self.rng.chance(self.faults.duplicates) {
                 effects.push(Effect::Webhook { after: after + pace, body: body.clone() });
             }
@@ -258,7 +311,8 @@ impl Fake {
 
     fn numbers(&self, body: &Value) -> Value {
         let numbers = body["numbers"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let known = |number: &str| self.faults.of_number(number) != Some(Fault::NotOnWhatsapp);
+        let known =
+            |number: &str| self.faults.exists(number) && self.faults.of_number(number) != Some(Fault::NotOnWhatsapp);
         Value::Array(
             numbers
                 .iter()
@@ -274,6 +328,7 @@ enum Route {
     SendText,
     State,
     Find,
+    Status,
     Numbers,
 }
 

@@ -228,6 +228,11 @@ impl<'a> Envelope<'a> {
         };
         let name = status.and_then(plain_id).unwrap_or_else(|| "SERVER_ACK".to_owned());
         let mut part = self.part(EventKind::MessageStatus, &[&id, &name], item).ignored("receipt");
+        // Whose message it was tells the reconciler which unsure send it may be about (E4).
+        let key = item.get("key").filter(|key| key.is_object()).unwrap_or(item);
+        if chat_of_many(key.get("remoteJid").and_then(Value::as_str).unwrap_or_default()).is_none() {
+            self.add_people(&mut part, key, item, &RECIPIENT_FIELDS);
+        }
         let mine = item.get("fromMe").or_else(|| item.pointer("/key/fromMe")).is_none_or(is_true);
         match word {
             Some(word) if mine => part = part.with_receipt(&id, word, self.maker.received_at),

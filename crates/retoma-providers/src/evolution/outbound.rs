@@ -29,11 +29,7 @@ pub(crate) fn request(
     let number = address(message.identities).ok_or(CannotWrite::NoAddress)?;
     let mut headers = HeaderMap::new();
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // A key that cannot stand in a header is a wrong key: without it the answer is 401, and the channel stops.
-    if let Ok(mut key) = HeaderValue::from_bytes(api_key.0.trim_ascii()) {
-        key.set_sensitive(true);
-        headers.insert("apikey", key);
-    }
+    key_header(&mut headers, api_key);
     let body = json!({ "number": number, "text": message.text, "delay": 0 }).to_string();
     let url = format!("{}/message/sendText/{}", base_url.trim_end_matches('/'), path_segment(instance));
     Ok(WireRequest { url, headers, body: Bytes::from(body) })
@@ -47,7 +43,15 @@ pub(crate) fn address(identities: &[Identity]) -> Option<&str> {
     found.map(|identity| identity.value.as_str())
 }
 
-fn path_segment(name: &str) -> String {
+/// A key that cannot stand in a header is a wrong key: without it the answer is 401, and the channel stops.
+pub(super) fn key_header(headers: &mut HeaderMap, api_key: &Secret) {
+    if let Ok(mut key) = HeaderValue::from_bytes(api_key.0.trim_ascii()) {
+        key.set_sensitive(true);
+        headers.insert("apikey", key);
+    }
+}
+
+pub(super) fn path_segment(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
@@ -62,6 +66,10 @@ pub(crate) fn judge(answer: &Answer<'_>) -> AttemptEnd {
             None => answer.end(Outcome::Ambiguous, "the answer names no message"),
         },
         300..=399 => answer.end(Outcome::Credentials, answer.redirect()),
+        // Whoever says when to come back did not take it (reliability C.3).
+        503 if answer.headers.contains_key(http::header::RETRY_AFTER) => {
+            answer.end(Outcome::RateNumber, "the provider asks to come back later")
+        }
         status => {
             let row = row_of(status, &body);
             answer.end(row.outcome, row.error)

@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 use http::header::LOCATION;
+use jiff::Timestamp;
 use retoma_core::outcome::{AttemptEnd, Outcome};
 
 use super::mask;
@@ -13,6 +14,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a [u8],
     pub(crate) secrets: &'a [&'a str],
+    /// Our clock at the answer.
+    pub(crate) now: Timestamp,
 }
 
 impl Answer<'_> {
@@ -25,7 +28,7 @@ impl Answer<'_> {
             error: Some(error.into()).filter(|_| !accepted),
             response: mask::masked(self.body, self.secrets),
             provider_message_id: None,
-            retry_after: if accepted { None } else { retry_after(self.headers) },
+            retry_after: if accepted { None } else { retry_after(self.headers, self.now) },
         }
     }
 

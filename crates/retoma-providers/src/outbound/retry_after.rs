@@ -4,16 +4,19 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
+use jiff::tz::Offset;
 
 /// Nobody means more than this; a longer wish is a broken sender.
 const WAIT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long the answer asks us to wait. A date counts from the answer's own `Date`, since its clock may not be ours;
-/// without one it cannot be used. Of several values the longest counts.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// How long the answer asks us to wait. A date counts from the answer's own `Date`, since its clock may not be ours; from
+/// `now` where there is none. Of several values the longest counts.
+pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let date = headers.get(DATE).and_then(|value| value.to_str().ok()).and_then(http_date);
+    let date = date.unwrap_or_else(|| Offset::UTC.to_datetime(now));
     headers
         .get_all(RETRY_AFTER)
         .iter()
@@ -22,14 +25,14 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         .map(|wait| wait.min(WAIT_MAX))
 }
 
-fn wait(text: &str, date: Option<DateTime>) -> Option<Duration> {
+fn wait(text: &str, date: DateTime) -> Option<Duration> {
     if text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains(' ') {
         let seconds: f64 = text.parse().ok()?;
         return Duration::try_from_secs_f64(seconds).ok().or(Some(WAIT_MAX));
     }
     let until = http_date(text)?;
     // A date that has passed asks for no wait.
-    Some(Duration::try_from(until.duration_since(date?)).unwrap_or_default())
+    Some(Duration::try_from(until.duration_since(date)).unwrap_or_default())
 }
 
 /// `Wed, 21 Oct 2026 07:28:00 GMT`, `Wednesday, 21-Oct-26 07:28:00 GMT`, `Wed Oct 21 07:28:00 2026`: always GMT.
@@ -58,7 +61,7 @@ mod tests {
             (&["Thu Oct  1 07:28:00 2026"], Some("Thu, 01 Oct 2026 07:27:30 GMT"), Some(30_000)),
             (&["Wed, 21 Oct 2026 07:28:00 GMT"], Some("Wed Oct 21 07:27:30 2026"), Some(30_000)),
             (&["Wed, 21 Oct 2026 07:26:00 GMT"], Some(date), Some(0)),
-            (&["Wed, 21 Oct 2026 07:28:00 GMT"], None, None),
+            (&["Wed, 21 Oct 2026 07:28:00 GMT"], None, Some(20_000)),
             (&["5", "30"], None, Some(30_000)),
             (&["depois"], Some(date), None),
             (&["-5"], Some(date), None),
@@ -76,7 +79,8 @@ mod tests {
                 headers.insert(DATE, date.parse().unwrap());
             }
             let expected = expected.map(Duration::from_millis);
-            assert_eq!(retry_after(&headers), expected, "{values:?} {date:?}");
+            let now = "2026-10-21T07:27:40Z".parse().unwrap();
+            assert_eq!(retry_after(&headers, now), expected, "{values:?} {date:?}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `/v1/dead`: what was given up, with everything a person needs to decide (E7).
 
+use std::collections::HashSet;
+
 use axum::extract::{Path, State};
 use retoma_store::{DeadLetter, DeadMoves, Page, Store};
 use serde_json::{Value, json};
@@ -9,7 +11,6 @@ use crate::fields::Fields;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::state::AppState;
-use crate::views;
 
 use super::{Answer, JsonBody, ok};
 
@@ -30,11 +31,24 @@ fn shown(letter: &DeadLetter, caller: &Caller) -> Value {
 /// Fields of payloads that may hold texts, names and codes.
 const PERSONAL: [&str; 4] = ["text", "vars", "operator", "identities"];
 
-/// `GET /v1/dead`.
+/// `GET /v1/dead?kind=&source=&flow=&reason=`.
 pub(crate) async fn list<S: Store>(State(state): State<AppState<S>>, Reader(caller): Reader, query: Query) -> Answer {
-    query.only(&["limit", "cursor"])?;
-    let letters = state.engine.store().list_dead(state.tenant.clone(), query.page()?).await?;
-    ok(views::page(&letters, |letter| shown(letter, &caller)))
+    query.only(&["kind", "source", "flow", "reason", "limit", "cursor"])?;
+    let own = |key| query.text(key).map(str::to_owned);
+    let chosen = Chosen { kind: own("kind"), source: own("source"), flow: own("flow"), reason: own("reason") };
+    let mut page = query.page()?;
+    let wanted = page.limit;
+    let mut found = Vec::new();
+    // A filter is applied to pages as they come; what it leaves out makes no page shorter.
+    loop {
+        page.limit = wanted - found.len();
+        let letters = state.engine.store().list_dead(state.tenant.clone(), page.clone()).await?;
+        found.extend(letters.items.iter().filter(|letter| chosen.takes(letter)).map(|letter| shown(letter, &caller)));
+        page.cursor = letters.next_cursor;
+        if page.cursor.is_none() || found.len() >= wanted {
+            return ok(json!({ "items": found, "next_cursor": page.cursor }));
+        }
+    }
 }
 
 /// `GET /v1/dead/{id}`.
@@ -76,6 +90,7 @@ async fn move_letters<S: Store>(
     let mut ids = fields.texts("ids")?;
     let filter = fields.object("filter")?;
     let reason = fields.text("reason")?.map(str::to_owned);
+    let dry_run = fields.boolean("dry_run")? == Some(true);
     fields.finish()?;
     let mut all = false;
     match (ids.is_empty(), filter) {
@@ -83,12 +98,16 @@ async fn move_letters<S: Store>(
         (true, Some(filter)) => {
             let chosen = Chosen::of(&filter)?;
             filter.finish()?;
-            all = chosen.is_everything();
+            all = chosen.is_everything() && !dry_run;
             if !all {
                 ids = chosen.find(&state).await?;
             }
         }
         _ => return Err(Problem::invalid("say which: ids, or a filter ({\"all\": true} takes every one)")),
+    }
+    if dry_run {
+        let found = existing(&state, ids).await?;
+        return ok(json!({ "dry_run": true, "count": found.len(), "ids": found }));
     }
     if !retry && reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
         return Err(Problem::invalid("discarding needs a reason"));
@@ -103,6 +122,13 @@ async fn move_letters<S: Store>(
     state.engine.wake();
     let word = if retry { "retried" } else { "discarded" };
     ok(json!({ word: moved.len(), "ids": moved }))
+}
+
+/// Those of the ids that are dead letters.
+async fn existing<S: Store>(state: &AppState<S>, ids: Vec<String>) -> Result<Vec<String>, Problem> {
+    let ids: HashSet<String> = ids.into_iter().collect();
+    let everything = Chosen { kind: None, source: None, flow: None, reason: None };
+    Ok(everything.find(state).await?.into_iter().filter(|id| ids.contains(id)).collect())
 }
 
 /// A filter over dead letters.

@@ -57,9 +57,11 @@ pub(crate) async fn show<S: Store>(State(state): State<AppState<S>>, _: Reader, 
 }
 
 async fn shown<S: Store>(state: &AppState<S>, id: TaskId) -> Answer {
-    let found = state.engine.store().get_task(state.tenant.clone(), id).await?;
+    let found = state.engine.store().get_task(state.tenant.clone(), id.clone()).await?;
     let (row, attempts) = found.ok_or_else(|| Problem::not_found("task"))?;
+    let evidence = state.engine.store().list_evidence(state.tenant.clone(), id).await?;
     let mut view = views::task(&row);
+    view["evidence"] = json!(evidence.iter().map(views::evidence).collect::<Vec<_>>());
     view["attempt_log"] = json!(attempts.iter().map(views::attempt).collect::<Vec<_>>());
     ok(view)
 }

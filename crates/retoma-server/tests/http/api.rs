@@ -1,6 +1,7 @@
 //! The API's shapes: the fields that others rely on, lists, and orders about tasks and events.
 
 use axum::http::Method;
+use retoma_store::Store;
 use serde_json::{Value, json};
 
 use crate::house::{House, LOCAL, paid, pix};
@@ -287,4 +288,46 @@ async fn dead_letters_are_listed_and_discarding_needs_a_reason() {
     let nothing = house.post("/v1/dead/retry", &json!({ "filter": { "all": true } })).await;
     assert_eq!(nothing.body["retried"], 0);
     assert_eq!(house.get("/v1/dead/x").await.status.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn dead_letters_move_by_filter_and_a_dry_run_moves_nothing() {
+    // E7.
+    let house = House::with(false).await;
+    for n in 0..3 {
+        let body = pix(&format!("evt-{n}"), PHONE, &format!("HP{n}"));
+        assert_eq!(house.json("loja-hotmart", &body).await.status.as_u16(), 200);
+    }
+    let events = house.get("/v1/events").await.body;
+    for event in items(&events) {
+        let id = retoma_core::ids::EventId(event["id"].as_str().unwrap().parse().unwrap());
+        let now = house.engine.clock().now();
+        house.engine.store().park_event(id, "cannot be decided".to_owned(), now).await.unwrap();
+    }
+    let all = house.get("/v1/dead").await.body["items"].as_array().unwrap().len();
+    assert_eq!(all, 3);
+    assert_eq!(house.get("/v1/dead?kind=task").await.body["items"], json!([]));
+    assert_eq!(house.get("/v1/dead?kind=event&limit=1").await.body["items"].as_array().unwrap().len(), 1);
+    let dry = house.post("/v1/dead/discard", &json!({ "filter": { "kind": "event" }, "dry_run": true })).await;
+    assert_eq!(dry.body["count"], all, "{}", dry.body);
+    assert_eq!(house.get("/v1/dead").await.body["items"].as_array().unwrap().len(), all, "nothing was moved");
+    let order = json!({ "filter": { "kind": "event" }, "reason": "teste" });
+    let done = house.post("/v1/dead/discard", &order).await;
+    assert_eq!(done.body["discarded"], all, "{}", done.body);
+    assert_eq!(house.get("/v1/dead").await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_channel_is_paused_and_resumed_by_a_person_on_record() {
+    // E3, G1, G3.
+    let house = House::new().await;
+    let open = house.get("/v1/channels").await.body;
+    assert_eq!((&open["items"][0]["name"], &open["items"][0]["status"]), (&json!("zap"), &json!("open")));
+    let paused = house.post("/v1/channels/zap/pause", &json!({ "reason": "troca de aparelho" })).await.body;
+    assert_eq!((&paused["status"], &paused["reason"]), (&json!("paused"), &json!("troca de aparelho")));
+    assert_eq!(house.post("/v1/channels/zap/resume", &json!({})).await.body["status"], "open");
+    assert_eq!(house.post("/v1/channels/nada/pause", &json!({})).await.status.as_u16(), 404);
+    let audit = house.get("/v1/audit").await.body;
+    let actions: Vec<_> = audit["items"].as_array().unwrap().iter().map(|row| row["action"].clone()).collect();
+    assert_eq!(actions[..2], [json!("channel.resume"), json!("channel.stop")]);
 }

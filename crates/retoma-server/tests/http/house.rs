@@ -275,6 +275,8 @@ fn zap() -> Channel {
         on_ambiguous: None,
         deadline: Duration::from_secs(5),
         concurrency: 8,
+        rate: None,
+        pair_every: None,
     }
 }
 

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
 
 mod duplicates;
+mod fairness;
+mod gated;
 mod interleavings;
 mod people;
 mod recovery;
 mod rows;
 mod tools;
 mod world;
+mod worst_moment;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use retoma_core::flow::{self, Flow};
-use retoma_core::ids::{ChannelName, Tenant};
+use retoma_core::ids::Tenant;
 use retoma_core::retry::RetryPolicy;
 use retoma_engine::{Clock, Engine, EngineSetup, Supervisor, Transport};
 use retoma_providers::inbound::{Auth, Provider, Secret, Source};
@@ -22,6 +22,8 @@ use retoma_store::{Retention, Store};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use crate::gated::GatedStore;
+
 /// A clock that only moves when told.
 pub(crate) struct ManualClock {
     now_ms: AtomicI64,
@@ -31,6 +33,11 @@ pub(crate) struct ManualClock {
 impl ManualClock {
     fn at(start: Timestamp) -> Self {
         Self { now_ms: AtomicI64::new(start.as_millisecond()), real: retoma_engine::SystemClock::new() }
+    }
+
+    /// Moves on without waiting for anything.
+    pub(crate) fn advance(&self, by: Duration) {
+        self.set(self.now().checked_add(by).unwrap());
     }
 
     fn set(&self, to: Timestamp) {
@@ -69,6 +76,14 @@ pub(crate) struct Wire {
     pub(crate) says: Mutex<Option<WireEnd>>,
     /// Ends for the next requests, first in first out; then everything is accepted.
     pub(crate) ends: Mutex<Vec<WireEnd>>,
+    /// What the provider shows to whoever searches, whatever the filter says.
+    pub(crate) records: Mutex<Vec<Value>>,
+    /// Requests to the destination `crm`.
+    pub(crate) crm: AtomicUsize,
+    /// Searches so far.
+    pub(crate) searches: AtomicUsize,
+    /// Text of the last message.
+    pub(crate) last_text: Mutex<String>,
 }
 
 impl Transport for Wire {
@@ -79,8 +94,23 @@ impl Transport for Wire {
                 self.asked.lock().map(|mut asked| asked.push(body.clone())).map(|()| self.says.lock().unwrap().clone());
             return words.unwrap().unwrap_or(WireEnd::NoAnswer { what: "timeout".into() });
         }
+        if request.url.contains("/chat/findMessages/") {
+            self.searches.fetch_add(1, Ordering::SeqCst);
+            let records = self.records.lock().unwrap().clone();
+            let found = json!({"messages": {"total": records.len(), "pages": 1, "currentPage": 1, "records": records}});
+            return WireEnd::Answer { status: 200, headers: HeaderMap::new(), body: Bytes::from(found.to_string()) };
+        }
+        if request.url.contains("tarpit") {
+            // It takes the request and never answers.
+            return std::future::pending().await;
+        }
+        if request.url.contains("crm") {
+            self.crm.fetch_add(1, Ordering::SeqCst);
+            return WireEnd::Answer { status: 200, headers: HeaderMap::new(), body: Bytes::new() };
+        }
         assert!(body["text"].as_str().is_some_and(|text| !text.is_empty()), "nothing empty leaves");
         let to = body["number"].as_str().unwrap_or_default().to_owned();
+        *self.last_text.lock().unwrap() = body["text"].as_str().unwrap_or_default().to_owned();
         let n = {
             let mut log = self.log.lock().unwrap();
             log.push(Left { to, at: self.clock.now() });
@@ -100,7 +130,7 @@ pub(crate) fn accepted(n: usize) -> WireEnd {
 }
 
 pub(crate) struct World {
-    pub(crate) engine: Engine<SqliteStore>,
+    pub(crate) engine: Engine<GatedStore>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) wire: Arc<Wire>,
     router: axum::Router,
@@ -145,6 +175,8 @@ fn zap() -> Channel {
         on_ambiguous: None,
         deadline: Duration::from_secs(5),
         concurrency: 64,
+        rate: None,
+        pair_every: None,
     }
 }
 
@@ -162,6 +194,12 @@ pub(crate) fn vendas_with(replace: &[(&str, &str)]) -> Flow {
     });
     let (flow, findings) = flow::load(&text, "vendas.yaml");
     flow.unwrap_or_else(|| panic!("{findings:?}"))
+}
+
+/// A further destination, with few seats.
+fn other(name: &str) -> Channel {
+    let url = format!("http://{name}.test/hook");
+    Channel { name: name.into(), kind: ChannelKind::Http { url, secret: None }, concurrency: 2, ..zap() }
 }
 
 pub(crate) fn vendas() -> Flow {
@@ -182,7 +220,7 @@ impl World {
     /// The same with another flow of the name `vendas`.
     pub(crate) async fn with_flow(start: &str, flow: Flow) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(dir.path().join("retoma.db"), Options::default()).unwrap();
+        let store = GatedStore::new(SqliteStore::open(dir.path().join("retoma.db"), Options::default()).unwrap());
         let clock = Arc::new(ManualClock::at(at(start)));
         let wire = Arc::new(Wire {
             clock: Arc::clone(&clock),
@@ -190,10 +228,16 @@ impl World {
             asked: Mutex::default(),
             says: Mutex::default(),
             ends: Mutex::default(),
+            records: Mutex::default(),
+            crm: AtomicUsize::new(0),
+            searches: AtomicUsize::new(0),
+            last_text: Mutex::default(),
         });
         let setup = EngineSetup {
             flows: [("vendas".into(), Arc::new(flow))].into(),
-            channels: [(ChannelName::new("zap"), Arc::new(zap())), (ChannelName::new("loja"), Arc::new(shop()))].into(),
+            channels: [zap(), shop(), other("tarpit"), other("crm")]
+                .map(|channel| (channel.name.clone(), Arc::new(channel)))
+                .into(),
             default_channel: Some("zap".into()),
             retry: RetryPolicy::recovery(),
             reconcile_for: Duration::from_secs(600),

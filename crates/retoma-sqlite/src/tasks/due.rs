@@ -1,9 +1,9 @@
 //! What is due, what is stuck, and when to look next.
 
 use jiff::Timestamp;
-use retoma_core::task::Task;
-use retoma_store::{AttemptRow, DueDeadline, NextWake};
-use rusqlite::params;
+use retoma_core::task::{MessageClass, Task};
+use retoma_store::{AttemptRow, Due, DueDeadline, DueQuery, NextWake};
+use rusqlite::{OptionalExtension, params};
 
 use super::row::{COLUMNS, WIDTH, task};
 use crate::codec::{contact_at, conversation_at, ms, name_at, time, time_at};
@@ -17,36 +17,74 @@ fn limit(limit: usize) -> i64 {
 
 impl Database {
     /// See [`Store::load_due`](retoma_store::Store::load_due).
-    pub fn load_due(&self, now: Timestamp, limit: usize) -> retoma_store::Result<Vec<Task>> {
-        Ok(self.due(now, limit)?)
+    pub fn load_due(&self, query: &DueQuery) -> retoma_store::Result<Due> {
+        Ok(self.due(query)?)
     }
 
-    /// Walks the partial indexes `task_due` and `task_unsure`, which hold nothing else: the cost is that of the answer.
-    fn due(&self, now: Timestamp, max: usize) -> Result<Vec<Task>> {
-        let mut found = Vec::new();
-        for sql in [
-            format!(
-                "SELECT {COLUMNS} FROM task AS t INDEXED BY task_due
-                 WHERE t.handed = 1 AND t.status IN ('scheduled', 'failed') AND t.next_attempt_at <= ?1
-                 ORDER BY t.next_attempt_at LIMIT ?2"
-            ),
-            format!(
-                "SELECT {COLUMNS} FROM task AS t INDEXED BY task_unsure
-                 WHERE t.status = 'unsure' AND t.reconcile_until <= ?1 ORDER BY t.reconcile_until LIMIT ?2"
-            ),
-        ] {
-            let mut statement = self.connection.prepare_cached(&sql)?;
-            let mut rows = statement.query(params![ms(now), limit(max)])?;
-            while let Some(row) = rows.next()? {
-                found.push(task(row)?.task);
+    /// Walks the partial index `task_due` channel by channel: the cost is that of the answer, and two seeks for each channel
+    /// on which anything waits.
+    fn due(&self, query: &DueQuery) -> Result<Due> {
+        let mut load = self.connection.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM task AS t INDEXED BY task_due
+             WHERE t.handed = 1 AND t.status IN ('scheduled', 'failed')
+               AND t.channel = ?1 AND (t.class = 'reminder') = ?2 AND t.next_attempt_at <= ?3
+             ORDER BY t.next_attempt_at LIMIT ?4"
+        ))?;
+        let mut found = Due::default();
+        for channel in self.channels_with_work()? {
+            if query.skip.iter().any(|skipped| skipped.as_str() == channel) {
+                continue;
+            }
+            for reminder in [false, true] {
+                let mut rows = load.query(params![channel, reminder, ms(query.now), limit(query.limit)])?;
+                while let Some(row) = rows.next()? {
+                    found.tasks.push(task(row)?.task);
+                }
+                let next = self.first_due_after(&channel, reminder, ms(query.now))?.map(time).transpose()?;
+                found.next_at = found.next_at.into_iter().chain(next).min();
             }
         }
-        found.sort_by_key(|task| match task.reconcile_until {
-            Some(until) if task.status == retoma_core::task::TaskStatus::Unsure => until,
-            _ => task.next_attempt_at,
-        });
-        found.truncate(max);
+        let is_reminder = |task: &Task| task.class == MessageClass::Reminder;
+        found.tasks.sort_by_key(|task| (is_reminder(task), task.next_attempt_at));
         Ok(found)
+    }
+
+    /// Hops from channel to channel through the index.
+    fn channels_with_work(&self) -> Result<Vec<String>> {
+        let mut hop = self.connection.prepare_cached(
+            "SELECT channel FROM task INDEXED BY task_due
+             WHERE handed = 1 AND status IN ('scheduled', 'failed') AND channel > ?1 ORDER BY channel LIMIT 1",
+        )?;
+        let mut found: Vec<String> = Vec::new();
+        loop {
+            let last = found.last().map_or("", String::as_str);
+            match hop.query_row([last], |row| row.get(0)).optional()? {
+                Some(channel) => found.push(channel),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// The first due time of a channel's reminders or of its other tasks, later than `after`.
+    fn first_due_after(&self, channel: &str, reminder: bool, after: i64) -> Result<Option<i64>> {
+        let mut first = self.connection.prepare_cached(
+            "SELECT next_attempt_at FROM task INDEXED BY task_due
+             WHERE handed = 1 AND status IN ('scheduled', 'failed')
+               AND channel = ?1 AND (class = 'reminder') = ?2 AND next_attempt_at > ?3
+             ORDER BY next_attempt_at LIMIT 1",
+        )?;
+        Ok(first.query_row(params![channel, reminder, after], |row| row.get(0)).optional()?)
+    }
+
+    /// The first due time of all.
+    pub(crate) fn first_due(&self) -> Result<Option<i64>> {
+        let mut first = None;
+        for channel in self.channels_with_work()? {
+            for reminder in [false, true] {
+                first = first.into_iter().chain(self.first_due_after(&channel, reminder, i64::MIN)?).min();
+            }
+        }
+        Ok(first)
     }
 
     /// See [`Store::load_deadlines`](retoma_store::Store::load_deadlines).
@@ -77,14 +115,12 @@ impl Database {
         Ok(self.wake()?)
     }
 
-    /// The first entry of each of the three indexes.
+    /// The first entries of the three indexes.
     fn wake(&self) -> Result<NextWake> {
         let first = |sql: &str| -> Result<Option<i64>> {
             Ok(self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
         };
-        let due = first(
-            "SELECT min(next_attempt_at) FROM task INDEXED BY task_due WHERE handed = 1 AND status IN ('scheduled', 'failed')",
-        )?;
+        let due = self.first_due()?;
         let unsure = first("SELECT min(reconcile_until) FROM task INDEXED BY task_unsure WHERE status = 'unsure'")?;
         let deadline = first(
             "SELECT min(deadline_at) FROM conversation INDEXED BY conversation_deadline

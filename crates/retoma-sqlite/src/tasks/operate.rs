@@ -1,6 +1,7 @@
 //! What people and the API do with tasks: promise, cancel, send again, settle.
 
 use jiff::Timestamp;
+use retoma_core::evidence::Witness;
 use retoma_core::ids::{TaskId, Tenant};
 use retoma_core::task::{Task, TaskStatus};
 use retoma_store::{AuditRow, Reopen, ReopenHow, TaskFilter};
@@ -133,6 +134,10 @@ impl Database {
             ReopenHow::ResolveSent => ("task.resolve", "sent"),
             ReopenHow::ResolveNotSent => ("task.resolve", "not_sent"),
         };
+        if how != ReopenHow::Retry {
+            let said = if how == ReopenHow::ResolveSent { "a person says: sent" } else { "a person says: not sent" };
+            self.note_evidence(tenant, id, now, Witness::Person, said)?;
+        }
         self.audit(tenant, actor, now, action, id.as_str(), json!({ "was": before.as_str(), "as": as_what }))?;
         Ok(true)
     }

@@ -43,7 +43,8 @@ impl Database {
         drop(update);
         self.connection
             .prepare_cached(
-                "INSERT INTO attempt (task, ord, n, contact, class, started_at, counts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1)",
+                "INSERT INTO attempt (task, ord, n, contact, class, started_at, counts, said)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7)",
             )?
             .execute(params![
                 at.seq,
@@ -51,7 +52,8 @@ impl Database {
                 attempt,
                 &at.task.contact.as_bytes()[..],
                 at.task.class.as_str(),
-                ms(now)
+                ms(now),
+                start.said.as_ref().map(|key| &key.0[..])
             ])?;
         self.count_move(before, &at.task);
         Ok(Started::Started { attempt })

@@ -1,5 +1,7 @@
 //! Ends of attempts, and what providers say later (D2, E4, E6, E7).
 
+use retoma_core::event::{EventData, EventKind};
+use retoma_core::evidence::{Witness, text_key};
 use retoma_core::outcome::{NextStep, Outcome};
 use retoma_core::send_check::Reason;
 use retoma_core::task::TaskStatus;
@@ -106,11 +108,13 @@ pub async fn what_nobody_knows_is_unsure_until_somebody_says<S: Store>(store: &S
         let row = task(store, id).await.task;
         assert_eq!((row.status, row.reconcile_until), (TaskStatus::Unsure, Some(at(100))));
     }
-    assert_eq!(due_ids(store, at(99)).await, [""; 0]);
+    assert_eq!(due_ids(store, at(100)).await, [""; 0], "what may have left is not sent again");
     assert_eq!(store.next_wake().await.unwrap().task_at, Some(at(100)));
-    let mut due = due_ids(store, at(100)).await;
-    due.sort();
-    assert_eq!(due, ["assumed", "found"]);
+    let mut unsure: Vec<String> =
+        store.load_unsure(10).await.unwrap().iter().map(|unsure| unsure.task.id.as_str().to_owned()).collect();
+    unsure.sort();
+    assert_eq!(unsure, ["assumed", "found"]);
+    assert_eq!(store.load_unsure(1).await.unwrap().len(), 1);
     let echo = Finish {
         evidence: Some("the echo carried our reference".to_owned()),
         ..finish_of("found", 1, end(Outcome::Accepted), NextStep::Sent, at(50))
@@ -131,6 +135,7 @@ pub async fn what_nobody_knows_is_unsure_until_somebody_says<S: Store>(store: &S
     }
     assert_eq!(task(store, "found").await.provider_message_id.as_deref(), Some("3EB0AAAA0001"));
     assert!(due_ids(store, at(9999)).await.is_empty());
+    assert!(store.load_unsure(10).await.unwrap().is_empty());
 }
 
 /// Never 2: every such resend is on record.
@@ -238,4 +243,94 @@ pub async fn a_receipt_may_come_before_our_own_result<S: Store>(store: &S) {
     store.merge_receipts(vec![other, theirs]).await.unwrap();
     let id = sent(store, 1, "3EB01").await;
     assert_eq!(task(store, &id).await.receipt, Some(ReceiptStatus::Delivered));
+}
+
+/// FC-26: "all times recorded (each first time)".
+pub async fn each_receipt_keeps_its_first_time<S: Store>(store: &S) {
+    use ReceiptStatus::{Delivered, Failed, Read, Sent};
+    let id = sent(store, 1, "3EB01").await;
+    let said = [(Read, 40), (Delivered, 30), (Failed, 35), (Sent, 20), (Delivered, 25), (Read, 50)];
+    for (status, when) in said {
+        store.merge_receipts(vec![Receipt { at: at(when), ..receipt("3EB01", status) }]).await.unwrap();
+    }
+    let row = task(store, &id).await;
+    let times = row.receipt_times;
+    assert_eq!(row.receipt, Some(Read));
+    assert_eq!((times.accepted_at, times.sent_at), (Some(at(2)), Some(at(20))));
+    assert_eq!((times.delivered_at, times.read_at, times.played_at), (Some(at(25)), Some(at(40)), None));
+    assert_eq!(times.failed_at, Some(at(35)));
+}
+
+/// What says that a message left: an echo, or what a person typed; `text` is missing in a receipt.
+fn told(n: u64, kind: EventKind, id: &str, text: Option<&str>) -> NewEvent {
+    let mut event = message(n, "5541999990001");
+    event.kind = kind;
+    event.entry = Entry::Ignored("own_echo".to_owned());
+    event.data.text = text.map(str::to_owned);
+    event.data.message_id = Some(id.to_owned());
+    event
+}
+
+/// E4: echoes, what a person typed, and receipts that nothing else explains; what belongs to a task is marked.
+pub async fn messages_of_our_own_are_found_by_their_contact<S: Store>(store: &S) {
+    use EventKind::{MessageHuman, MessageStatus};
+    let contact = contact_with(store, 1, vec![reminder("touch", 0)]).await;
+    start(store, "touch", contact, at(1)).await;
+    let mut accepted = end(Outcome::Accepted);
+    accepted.provider_message_id = Some("CLAIMED".to_owned());
+    finish(store, finish_of("touch", 1, accepted, NextStep::Sent, at(2))).await;
+    append(store, told(3, MessageStatus, "EARLY", Some("Oi"))).await;
+    append(store, told(10, MessageStatus, "CLAIMED", Some("Oi"))).await;
+    append(store, told(11, MessageStatus, "ECHO", Some("Oi Ana"))).await;
+    append(store, told(12, MessageHuman, "TYPED", None)).await;
+    append(store, told(13, MessageStatus, "ECHO", None)).await;
+    append(store, told(14, MessageStatus, "ORPHAN", None)).await;
+    append(store, message(15, "5541999990001")).await;
+    let other = NewEvent {
+        data: EventData { channel: Some("cloud".into()), ..told(16, MessageStatus, "X", None).data },
+        ..told(16, MessageStatus, "X", None)
+    };
+    append(store, other).await;
+    let question = |contact| SightingQuery { tenant: tenant(), contact, channel: "zap".into(), since: at(5) };
+    let nobody = contact_id(99);
+    let mut found = store.load_sightings(vec![question(contact), question(nobody)]).await.unwrap();
+    assert_eq!(found.pop(), Some(Sightings::default()));
+    let Sightings { mut messages, receipts } = found.remove(0);
+    messages.sort_by_key(|seen| seen.heard_at);
+    let shape: Vec<_> = messages.iter().map(|seen| (seen.message_id.as_str(), seen.said, seen.claimed)).collect();
+    assert_eq!(
+        shape,
+        [("CLAIMED", Some(text_key("Oi")), true), ("ECHO", Some(text_key("Oi  Ana")), false), ("TYPED", None, false)]
+    );
+    assert_eq!(receipts.iter().map(|seen| seen.message_id.as_str()).collect::<Vec<_>>(), ["ORPHAN"]);
+    let asked = vec!["ECHO".to_owned(), "CLAIMED".to_owned()];
+    assert_eq!(store.claimed_messages(tenant(), "zap".into(), asked.clone()).await.unwrap(), ["CLAIMED"]);
+    assert!(store.claimed_messages(tenant(), "cloud".into(), asked).await.unwrap().is_empty());
+}
+
+/// E4: "every such case is visible, with its evidence".
+pub async fn evidence_is_kept_in_order<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("touch", 0)]).await;
+    start(store, "touch", contact, at(1)).await;
+    finish(store, finish_of("touch", 1, end(Outcome::Ambiguous), NextStep::Unsure { until: at(90) }, at(2))).await;
+    let unsure = store.load_unsure(10).await.unwrap().remove(0);
+    assert_eq!((unsure.attempt.n, unsure.attempt.ended_at, unsure.said), (1, Some(at(2)), Some(text_key("Oi"))));
+    let row = |task: &str, when, witness, said: &str| Evidence {
+        tenant: tenant(),
+        task: task.into(),
+        at: at(when),
+        witness,
+        said: said.to_owned(),
+    };
+    let rows = vec![row("touch", 3, Witness::Search, "nothing"), row("touch", 9, Witness::Policy, "held")];
+    store.add_evidence(rows.clone()).await.unwrap();
+    store.add_evidence(vec![row("nowhere", 9, Witness::Policy, "held")]).await.unwrap();
+    assert_eq!(store.list_evidence(tenant(), "touch".into()).await.unwrap(), rows);
+    let resolve = Reopen { tenant: tenant(), ids: vec!["touch".into()], how: ReopenHow::ResolveSent };
+    store.reopen_tasks(resolve, "ana".to_owned(), at(10)).await.unwrap();
+    let kept = store.list_evidence(tenant(), "touch".into()).await.unwrap();
+    assert_eq!(
+        kept.iter().map(|row| row.witness).collect::<Vec<_>>(),
+        [Witness::Search, Witness::Policy, Witness::Person]
+    );
 }

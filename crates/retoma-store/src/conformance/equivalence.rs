@@ -65,7 +65,7 @@ fn visible(view: &ContactView) -> ContactView {
 
 /// Leaves some tasks `sending`, `unsure`, `failed`, `held` or ended, so that closes meet every status.
 async fn start_something<S: Store>(store: &S, dice: &mut Dice, contact: ContactId, now: Timestamp) {
-    let due: Vec<Task> = store.load_due(now, 100).await.unwrap();
+    let due: Vec<Task> = due(store, now, 100).await;
     let mine: Vec<&Task> = due.iter().filter(|task| task.contact == contact && task.status.is_waiting()).collect();
     let Some(task) = mine.first().filter(|_| !dice.once_in(3)) else { return };
     let mut wish = start_of(store, task.id.as_str(), contact, now).await;

@@ -19,12 +19,31 @@ pub async fn due_tasks_come_earliest_first_and_only_if_handed_over<S: Store>(sto
     assert_eq!(due_ids(store, at(99)).await, [""; 0]);
     assert_eq!(due_ids(store, at(200)).await, ["first", "second"]);
     assert_eq!(due_ids(store, at(1000)).await, ["first", "second", "third"]);
-    let two = store.load_due(at(1000), 2).await.unwrap();
+    let two = due(store, at(1000), 2).await;
     assert_eq!(two.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["first", "second"]);
     let seen = view(store, contact, at(1)).await;
     commit(store, &seen, Decision { handed: vec!["not_handed".into()], ..decide(&seen) }, at(1)).await;
     assert_eq!(due_ids(store, at(150)).await, ["not_handed", "first"]);
     assert_eq!(store.next_wake().await.unwrap().task_at, Some(at(10)));
+}
+
+/// E5, FC-57: work is loaded by channel, and answers to people come before a backlog of reminders.
+pub async fn a_full_channel_hides_no_other_and_reminders_hide_no_answer<S: Store>(store: &S) {
+    let on = |id: &str, channel: &str, due| Task { channel: channel.into(), ..reminder(id, due) };
+    let mut tasks: Vec<Task> = (0..20).map(|n| on(&format!("tar-{n}"), "tarpit", n)).collect();
+    let answer = Task { class: MessageClass::Reply, ..on("answer", "tarpit", 50) };
+    tasks.extend([answer, on("other", "zap", 40), on("later", "zap", 500)]);
+    contact_with(store, 1, tasks).await;
+    let query =
+        |skip: &[&str]| DueQuery { now: at(60), limit: 2, skip: skip.iter().map(|name| (*name).into()).collect() };
+    let ids = |due: &Due| due.tasks.iter().map(|task| task.id.as_str().to_owned()).collect::<Vec<_>>();
+    let all = store.load_due(query(&[])).await.unwrap();
+    assert_eq!(ids(&all), ["answer", "tar-0", "tar-1", "other"]);
+    assert_eq!(all.next_at, Some(at(500)));
+    let rest = store.load_due(query(&["tarpit"])).await.unwrap();
+    assert_eq!((ids(&rest), rest.next_at), (vec!["other".to_owned()], Some(at(500))));
+    let none = store.load_due(query(&["tarpit", "zap"])).await.unwrap();
+    assert_eq!((ids(&none).len(), none.next_at), (0, None));
 }
 
 /// Never 2: the second of two equal wishes finds it moved.

@@ -22,15 +22,17 @@ pub async fn channels_keys_and_heartbeats_are_kept<S: Store>(store: &S) {
         channel: "zap".into(),
         stopped: stopped.map(str::to_owned),
         since: at(since),
+        by_person: stopped == Some("maintenance"),
     };
     assert!(store.channel_states(tenant()).await.unwrap().is_empty());
-    for (stopped, since) in [(Some("credentials"), 1), (None, 2)] {
+    for (stopped, since) in [(Some("credentials"), 1), (None, 2), (Some("maintenance"), 3)] {
         store.set_channel_state(state(stopped, since), "deliverer".to_owned()).await.unwrap();
         let stored = store.channel_states(tenant()).await.unwrap();
         assert_eq!((stored.len(), stored[0].stopped.as_deref(), stored[0].since), (1, stopped, at(since)));
+        assert_eq!(stored[0].by_person, since == 3);
     }
     assert!(store.channel_states(Tenant::new("outra")).await.unwrap().is_empty());
-    assert_eq!(audit_actions(store).await, ["channel.resume", "channel.stop"]);
+    assert_eq!(audit_actions(store).await, ["channel.stop", "channel.resume", "channel.stop"]);
 
     let key = ApiKey {
         id: "k1".to_owned(),

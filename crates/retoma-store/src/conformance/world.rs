@@ -9,6 +9,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use retoma_core::decision::{Decision, EventOutcome};
 use retoma_core::event::{Event, EventData, EventKind, OrderRef};
+use retoma_core::evidence::text_key;
 use retoma_core::identity::{Identity, IdentityKind};
 use retoma_core::ids::{BucketNo, ContactId, ConversationId, EventId, RequestId, TaskId, Tenant};
 use retoma_core::keys::{body_digest, digest16};
@@ -305,6 +306,7 @@ pub(super) async fn start_of<S: Store>(store: &S, id: &str, contact: ContactId, 
         contact_version: view.contact.version,
         block_on_chat: true,
         block_on_paid: true,
+        said: Some(text_key("Oi")),
     }
 }
 
@@ -357,9 +359,13 @@ pub(super) async fn status<S: Store>(store: &S, id: &str) -> TaskStatus {
     task(store, id).await.task.status
 }
 
+/// What is due, on whatever channel.
+pub(super) async fn due<S: Store>(store: &S, now: Timestamp, limit: usize) -> Vec<Task> {
+    store.load_due(DueQuery { now, limit, skip: Vec::new() }).await.unwrap().tasks
+}
+
 pub(super) async fn due_ids<S: Store>(store: &S, now: Timestamp) -> Vec<String> {
-    let due = store.load_due(now, 1000).await.unwrap();
-    due.into_iter().map(|task| task.id.as_str().to_owned()).collect()
+    due(store, now, 1000).await.into_iter().map(|task| task.id.as_str().to_owned()).collect()
 }
 
 pub(super) async fn event<S: Store>(store: &S, n: u64) -> EventRow {

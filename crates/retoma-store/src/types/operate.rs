@@ -25,6 +25,8 @@ pub struct ChannelState {
     pub stopped: Option<String>,
     /// Since when.
     pub since: Timestamp,
+    /// Whether a person stopped it: then nothing tries it before a person says so.
+    pub by_person: bool,
 }
 
 /// An API key, hashed.

@@ -19,6 +19,23 @@ pub struct Receipt {
     pub at: Timestamp,
 }
 
+/// When each receipt of a message was first said (E6). An earlier one may be missing: `read` implies `delivered`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptTimes {
+    /// The provider took it.
+    pub accepted_at: Option<Timestamp>,
+    /// The provider sent it.
+    pub sent_at: Option<Timestamp>,
+    /// It reached the device.
+    pub delivered_at: Option<Timestamp>,
+    /// It was read.
+    pub read_at: Option<Timestamp>,
+    /// It was played.
+    pub played_at: Option<Timestamp>,
+    /// It was said not to arrive.
+    pub failed_at: Option<Timestamp>,
+}
+
 /// The receipt lattice: forward only; `failed` is a side state (E6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,13 +1,15 @@
 //! Tasks and attempts: starts, ends, filters.
 
 use jiff::Timestamp;
-use retoma_core::ids::{BucketNo, ContactId, ConversationId, TaskId, Tenant};
+use retoma_core::evidence::{Sighting, Witness};
+use retoma_core::ids::{BucketNo, ChannelName, ContactId, ConversationId, TaskId, Tenant};
+use retoma_core::keys::Key16;
 use retoma_core::outcome::{AttemptEnd, NextStep, Outcome};
 use retoma_core::send_check::Reason;
 use retoma_core::task::{Task, TaskStatus};
 use serde::{Deserialize, Serialize};
 
-use super::ReceiptStatus;
+use super::{ReceiptStatus, ReceiptTimes};
 
 /// A wish to start.
 #[derive(Clone, Debug)]
@@ -28,6 +30,78 @@ pub struct Start {
     pub block_on_chat: bool,
     /// Whether a payment fact (rank 30 or more) of the task's order stops it (reminders).
     pub block_on_paid: bool,
+    /// The key of what it says ([`retoma_core::evidence::text_key`]), by which its echo is recognised.
+    pub said: Option<Key16>,
+}
+
+/// Which due tasks.
+#[derive(Clone, Debug)]
+pub struct DueQuery {
+    /// Due at or before.
+    pub now: Timestamp,
+    /// At most so many reminders of a channel, and so many others.
+    pub limit: usize,
+    /// Nothing of these channels.
+    pub skip: Vec<ChannelName>,
+}
+
+/// What is due.
+#[derive(Clone, Debug, Default)]
+pub struct Due {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// When the next one falls due on a channel that was not skipped, if any waits.
+    pub next_at: Option<Timestamp>,
+}
+
+/// A send whose outcome nobody knows.
+#[derive(Clone, Debug)]
+pub struct Unsure {
+    /// The task.
+    pub task: Task,
+    /// The attempt.
+    pub attempt: AttemptRow,
+    /// The key of what it said.
+    pub said: Option<Key16>,
+}
+
+/// Whose messages to look for.
+#[derive(Clone, Debug)]
+pub struct SightingQuery {
+    /// Whose.
+    pub tenant: Tenant,
+    /// To whom.
+    pub contact: ContactId,
+    /// Through which channel; events of doors without a channel count for every one.
+    pub channel: ChannelName,
+    /// Heard of since.
+    pub since: Timestamp,
+}
+
+/// What events tell of messages of our own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sightings {
+    /// Messages with what they said.
+    pub messages: Vec<Sighting>,
+    /// Receipts of messages that nothing else tells of.
+    pub receipts: Vec<Sighting>,
+}
+
+/// A row of evidence (E4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// Whose.
+    #[serde(skip)]
+    pub tenant: Tenant,
+    /// Of which task.
+    #[serde(skip)]
+    pub task: TaskId,
+    /// When.
+    pub at: Timestamp,
+    /// Who says it.
+    pub witness: Witness,
+    /// What, for people; no phone, no text.
+    pub said: String,
 }
 
 /// The answer to a start.
@@ -125,6 +199,8 @@ pub struct TaskRow {
     pub provider_message_id: Option<String>,
     /// What the provider last said of it.
     pub receipt: Option<ReceiptStatus>,
+    /// When each receipt was first said.
+    pub receipt_times: ReceiptTimes,
     /// What is missing, for `held`.
     pub detail: Option<String>,
 }

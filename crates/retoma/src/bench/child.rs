@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use jiff::Timestamp;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
@@ -32,6 +33,7 @@ impl Server {
         database: &Path,
         connections: usize,
         sink: Option<SocketAddr>,
+        shows: Option<Timestamp>,
     ) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("the program does not find itself")?;
         let mut command = Command::new(program);
@@ -39,6 +41,9 @@ impl Server {
         command.args(["--connections", &connections.to_string()]);
         if let Some(sink) = sink {
             command.args(["--sink", &sink.to_string()]);
+        }
+        if let Some(shows) = shows {
+            command.args(["--shows", &shows.to_string()]);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut process = command.spawn().context("the measured server does not start")?;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use retoma_core::decide::{Setup, decide};
 use retoma_core::decision::{CloseScope, Decision};
 use retoma_core::event::Event;
+use retoma_core::evidence::text_key;
 use retoma_core::flow::{self, Flow};
 use retoma_core::ids::{BucketNo, ChannelName, ContactId, ConversationId, EventId, TaskId, Tenant};
 use retoma_core::outcome::{AttemptEnd, NextStep, Outcome};
@@ -108,6 +109,7 @@ impl Effects {
             contact_version: 1,
             block_on_chat: false,
             block_on_paid: false,
+            said: Some(text_key(message.task.as_str())),
         }
     }
 

@@ -3,6 +3,7 @@
 //! from a body, no decision, no check. The real server is judged by how close it comes (DESIGN.md, "Speed").
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -11,11 +12,12 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use retoma_core::ids::{ContactId, TaskId};
 use retoma_engine::{Engine, HttpTransport, NewId, Transport};
 use retoma_providers::outbound::WireEnd;
 use retoma_sqlite::SqliteStore;
 use retoma_store::{Appended, Committed, Finish, Started, Store};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::Kind;
@@ -28,6 +30,8 @@ use super::stored::owner;
 const DECIDE_MAX: usize = 1024;
 const START_MAX: usize = 512;
 const FINISH_MAX: usize = 512;
+/// Rows of a backlog read at once.
+const FEED_PAGE: usize = 10_000;
 /// Room between the loops: more than the generator has connections.
 const WAITING_MAX: usize = 8192;
 /// The longest a request may take, and the longest its first byte.
@@ -42,14 +46,19 @@ struct Null {
     decide: Option<mpsc::Sender<(Sale, Appended)>>,
 }
 
-/// The loops behind the router. They end when the router is gone and everything was sent.
+/// The loops behind the router. They end when the router is gone and everything was sent; those of a backlog when they are
+/// told to.
 #[derive(Default)]
-pub(super) struct Behind(JoinSet<anyhow::Result<()>>);
+pub(super) struct Behind {
+    loops: JoinSet<anyhow::Result<()>>,
+    stop: Arc<AtomicBool>,
+}
 
 impl Behind {
     /// Waits until everything was sent.
     pub(super) async fn end(mut self) -> anyhow::Result<()> {
-        while let Some(ended) = self.0.join_next().await {
+        self.stop.store(true, Ordering::Relaxed);
+        while let Some(ended) = self.loops.join_next().await {
             ended.context("a loop of the null server broke")??;
         }
         Ok(())
@@ -69,13 +78,39 @@ pub(super) fn router(
     let decide = match kind {
         Kind::Pipeline => {
             let effects = Effects::new(&rows, sink, &ids, now)?;
-            let work = Work { engine: engine.clone(), rows: Rows::new(kind.happening(), now)?, effects, transport };
+            let rows = Rows::new(kind.happening(), now)?;
+            let work = Work { engine: engine.clone(), rows, effects, transport, free: None };
             Some(start(Arc::new(work), &mut loops))
         }
         _ => None,
     };
     let null = Arc::new(Null { engine: engine.clone(), ids, rows, decide });
-    Ok((Router::new().route("/in/{source}", post(take)).with_state(null), Behind(loops)))
+    let behind = Behind { loops, stop: Arc::default() };
+    Ok((Router::new().route("/in/{source}", post(take)).with_state(null), behind))
+}
+
+/// Sends a backlog: what waits is read once, then started, sent and ended in the same batches and with as many requests under
+/// way as the real deliverer; but nothing is composed, looked up or checked.
+pub(super) fn deliver(
+    engine: &Engine<SqliteStore>,
+    sink: &str,
+    transport: Arc<HttpTransport>,
+    seats: usize,
+) -> anyhow::Result<Behind> {
+    let (ids, now) = (NewId::new(), engine.clock().now());
+    let rows = Rows::new(Kind::Deliver.happening(), now)?;
+    let effects = Effects::new(&rows, sink, &ids, now)?;
+    let free = Arc::new(Semaphore::new(seats));
+    let work = Arc::new(Work { engine: engine.clone(), rows, effects, transport, free: Some(Arc::clone(&free)) });
+    let (start, starts) = mpsc::channel(WAITING_MAX);
+    let (land, lands) = mpsc::channel(WAITING_MAX);
+    let (starting, finishing) = (Arc::clone(&work), Arc::clone(&work));
+    let mut behind = Behind::default();
+    let stop = Arc::clone(&behind.stop);
+    behind.loops.spawn(async move { work.feed(&free, &stop, start).await });
+    behind.loops.spawn(async move { starting.start(starts, land).await });
+    behind.loops.spawn(async move { finishing.finish(lands).await });
+    Ok(behind)
 }
 
 async fn take(State(null): State<Arc<Null>>, request: Request) -> Response {
@@ -103,6 +138,8 @@ struct Work {
     rows: Rows,
     effects: Effects,
     transport: Arc<HttpTransport>,
+    /// Seats of a backlog; the closed loop of the pipeline needs none.
+    free: Option<Arc<Semaphore>>,
 }
 
 type Landed = (Message, u32, WireEnd);
@@ -120,6 +157,29 @@ fn start(work: Arc<Work>, loops: &mut JoinSet<anyhow::Result<()>>) -> mpsc::Send
 }
 
 impl Work {
+    /// Hands out what waits, one message for each seat that is free.
+    async fn feed(&self, free: &Semaphore, stop: &AtomicBool, start: mpsc::Sender<Message>) -> anyhow::Result<()> {
+        let mut after = 0;
+        loop {
+            let page = format!(
+                "SELECT seq, id, lower(hex(contact)) FROM task WHERE seq > {after} AND status = 'scheduled' AND done = 0 ORDER BY seq LIMIT {FEED_PAGE}"
+            );
+            let rows = self.engine.store().query_sql(page).await?.rows;
+            let Some(last) = rows.last().and_then(|row| row.first()?.as_i64()) else { return Ok(()) };
+            after = last;
+            for row in &rows {
+                let text = |at: usize| row.get(at).and_then(|value| value.as_str());
+                let (Some(task), Some(contact)) = (text(1), text(2)) else { bail!("a task has an id and a contact") };
+                let message = Message { contact: ContactId(contact.parse()?), task: TaskId::new(task) };
+                free.acquire().await?.forget();
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                start.send(message).await.context("the next loop is gone")?;
+            }
+        }
+    }
+
     async fn decide(
         &self,
         mut stored: mpsc::Receiver<(Sale, Appended)>,
@@ -163,6 +223,10 @@ impl Work {
                 let (work, land) = (Arc::clone(self), land.clone());
                 sends.spawn(async move {
                     let end = work.transport.send(work.effects.request(&message), SEND_FOR, start_by).await;
+                    // A seat is free as soon as the answer is there, as at the real one.
+                    if let Some(free) = &work.free {
+                        free.add_permits(1);
+                    }
                     let _ = land.send((message, attempt, end)).await;
                 });
             }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use retoma_core::ids::{ChannelName, FlowName, Tenant};
 use retoma_core::retry::RetryPolicy;
-use retoma_engine::HttpTransport;
 use retoma_engine::address_guard::AddressGuard;
+use retoma_engine::{Clock, FastClock, HttpTransport, SystemClock};
 use retoma_providers::inbound::Secret;
 use retoma_providers::outbound::{Channel, ChannelKind};
 use retoma_server::Limits;
@@ -45,6 +45,9 @@ pub(crate) struct ServeArgs {
     /// Where the pipeline's messages go; the discard port where there is no pipeline
     #[arg(long, default_value = "127.0.0.1:9")]
     sink: SocketAddr,
+    /// What the clock shows at the start; the real time where nothing is said
+    #[arg(long)]
+    shows: Option<jiff::Timestamp>,
 }
 
 /// Serves until standard input closes or the process is told to end.
@@ -52,12 +55,20 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
     let address = listener.local_addr()?;
     // Intake alone decides and sends nothing, like `serve --role intake`; the null servers have loops of their own.
-    let whole = args.kind == Kind::Pipeline && args.mode == Mode::Real;
-    let loops = Loops { decide: whole, deliver: whole };
-    let mut running = wiring::start(wiring::open(&args.db)?, setup(&args, address)?, loops, None).await?;
-    let (router, behind) = match args.mode {
-        Mode::Real => (retoma_server::router(running.state.clone()), Behind::default()),
-        Mode::Null => null_router(&args, &running)?,
+    let real = args.mode == Mode::Real;
+    let loops = Loops { decide: real && args.kind == Kind::Pipeline, deliver: real && args.kind != Kind::Intake };
+    let clock: Arc<dyn Clock> = match args.shows {
+        Some(shows) => Arc::new(FastClock::new(shows, 1.0)),
+        None => Arc::new(SystemClock::new()),
+    };
+    let mut running = wiring::start_at(wiring::open(&args.db)?, setup(&args, address)?, loops, None, clock).await?;
+    let (router, behind) = match (args.mode, args.kind) {
+        (Mode::Real, _) => (retoma_server::router(running.state.clone()), Behind::default()),
+        (Mode::Null, Kind::Deliver | Kind::Timers) => {
+            let behind = null::deliver(&running.engine, &url(args.sink), transport(&args, &running), args.connections)?;
+            (axum::Router::new(), behind)
+        }
+        (Mode::Null, _) => null_router(&args, &running)?,
     };
     output::line(&format!("http://{address}"));
     let failed = tokio::select! {
@@ -76,9 +87,12 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<u8> {
 }
 
 fn null_router(args: &ServeArgs, running: &Running) -> anyhow::Result<(axum::Router, Behind)> {
+    null::router(args.kind, &running.engine, &url(args.sink), transport(args, running))
+}
+
+fn transport(args: &ServeArgs, running: &Running) -> Arc<HttpTransport> {
     let guard = AddressGuard::new(&[args.sink.to_string()]);
-    let transport = HttpTransport::new(guard, Arc::clone(running.engine.clock()));
-    null::router(args.kind, &running.engine, &url(args.sink), Arc::new(transport))
+    Arc::new(HttpTransport::new(guard, Arc::clone(running.engine.clock())))
 }
 
 fn url(sink: SocketAddr) -> String {
@@ -96,6 +110,8 @@ fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
         deadline: Duration::from_secs(45),
         // As many as can wait for their message; the default of 8 would measure the receiver.
         concurrency: args.connections,
+        rate: None,
+        pair_every: None,
     };
     Ok(Setup {
         proxies: retoma_server::Proxies::default(),

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
@@ -28,6 +29,7 @@ pub(super) struct Sink {
 #[derive(Default)]
 pub(super) struct Arrivals {
     by_transaction: Mutex<HashMap<u64, Arrival>>,
+    total: AtomicU64,
 }
 
 #[derive(Default)]
@@ -92,7 +94,13 @@ impl Arrivals {
         arrives
     }
 
+    /// How many messages arrived.
+    pub(super) fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
     fn arrived(&self, transaction: u64) {
+        self.total.fetch_add(1, Ordering::Relaxed);
         let waits = self.with(|arrivals| {
             let arrival = arrivals.entry(transaction).or_default();
             arrival.copies += 1;
@@ -106,7 +114,12 @@ impl Arrivals {
 
     /// How many copies of the sale's message arrived.
     pub(super) fn copies(&self, sale: Sale) -> u64 {
-        self.with(|arrivals| arrivals.get(&sale.transaction_number()).map_or(0, |arrival| arrival.copies))
+        self.copies_of(sale.transaction_number())
+    }
+
+    /// How many copies of the message about a transaction arrived.
+    pub(super) fn copies_of(&self, transaction: u64) -> u64 {
+        self.with(|arrivals| arrivals.get(&transaction).map_or(0, |arrival| arrival.copies))
     }
 }
 

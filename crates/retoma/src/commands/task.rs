@@ -86,6 +86,7 @@ fn show(session: &Session, task: &Value) {
     let mut fields = task.clone();
     if let Some(fields) = fields.as_object_mut() {
         fields.remove("attempt_log");
+        fields.remove("evidence");
     }
     shown::object(&fields, zone);
     let rows = task["attempt_log"].as_array().into_iter().flatten().map(|attempt| {
@@ -101,6 +102,12 @@ fn show(session: &Session, task: &Value) {
     output::line("");
     let headings = ["n", "started", "ended", "outcome", "http", "error"];
     output::table(&headings, &rows.collect::<Vec<_>>(), "no attempt yet");
+    let evidence: Vec<_> = task["evidence"].as_array().into_iter().flatten().collect();
+    if !evidence.is_empty() {
+        output::line("");
+        let rows = evidence.iter().map(|row| vec![local(row, "at", zone), cell(row, "witness"), cell(row, "said")]);
+        output::table(&["at", "evidence", "what it says"], &rows.collect::<Vec<_>>(), "");
+    }
 }
 
 async fn schedule(session: &Session, args: Schedule) -> anyhow::Result<()> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use retoma_core::finding::Level;
 use retoma_core::ids::{ChannelName, Tenant};
+use retoma_core::pace::Rate;
 use retoma_core::task::OnAmbiguous;
 use retoma_engine::address_guard::AddressGuard;
 use retoma_providers::outbound::{Channel, ChannelKind};
@@ -34,11 +35,9 @@ pub(super) fn read(name: &str, value: &Value<'_>, secrets: &Secrets<'_>, guard: 
         let words: Vec<_> = OnAmbiguous::ALL.iter().map(|policy| (policy.as_str(), *policy)).collect();
         value.word(&words)
     });
-    section.not_available(
-        Level::Warning,
-        "rate",
-        "nothing limits this channel per second yet; concurrency limits requests under way",
-    );
+    let rate = section.value("rate").and_then(|value| value.parse("bad_rate", "rate = \"20/s\"", values::rate));
+    let pair_rate =
+        section.value("pair_rate").and_then(|value| value.parse("bad_rate", "pair_rate = \"10/m\"", values::rate));
     let deadline = section
         .value("timeout")
         .and_then(|value| value.parse("bad_duration", "timeout = \"45s\"", values::duration))
@@ -53,6 +52,9 @@ pub(super) fn read(name: &str, value: &Value<'_>, secrets: &Secrets<'_>, guard: 
         on_ambiguous,
         deadline,
         concurrency: usize::try_from(concurrency).unwrap_or(usize::MAX),
+        rate: rate.map(|(count, per)| Rate { count, per }),
+        // As a gap between two: to one person, an average is no help.
+        pair_every: pair_rate.map(|(count, per)| per / count),
     })
 }
 

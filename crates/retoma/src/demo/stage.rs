@@ -213,6 +213,8 @@ fn engine_setup(fake: SocketAddr) -> EngineSetup {
         on_ambiguous: None,
         deadline: DEADLINE,
         concurrency: 64,
+        rate: None,
+        pair_every: None,
     };
     EngineSetup {
         flows: [(flow().name, Arc::new(flow()))].into(),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Delivered, FakeAnswer};
+use super::{Delivered, FakeAnswer, Lid};
 
 /// What the real one says when its database fails after the send.
 pub(super) const NOT_STORED: &str =
@@ -42,15 +42,17 @@ impl Message {
     }
 
     /// `send.message`.
-    pub(super) fn echo(&self, instance: &str, api_key: &str) -> Value {
-        envelope("send.message", self.created(), instance, api_key, self.at)
+    pub(super) fn echo(&self, lid: Lid, instance: &str, api_key: &str) -> Value {
+        let mut data = self.created();
+        name_chat(&mut data["key"], &self.jid, lid);
+        envelope("send.message", data, instance, api_key, self.at)
     }
 
     /// `messages.update`. `messageId` is a row id of the fake's database and nothing to join by.
-    pub(super) fn update(&self, status: &str, instance: &str, api_key: &str) -> Value {
+    pub(super) fn update(&self, status: &str, lid: Lid, instance: &str, api_key: &str) -> Value {
         let row = format!("cm{}", self.id.to_ascii_lowercase());
         let data = json!({
-            "messageId": row, "keyId": self.id, "remoteJid": self.jid, "fromMe": true, "status": status,
+            "messageId": row, "keyId": self.id, "remoteJid": chat_id(&self.jid, lid), "fromMe": true, "status": status,
             "instanceId": INSTANCE_ID,
         });
         envelope("messages.update", data, instance, api_key, self.at)
@@ -80,6 +82,57 @@ impl Message {
     pub(super) fn delivered(&self) -> Delivered {
         Delivered { at: self.at, to: self.number.clone(), text: self.text.clone(), id: self.id.clone() }
     }
+}
+
+/// The LID behind a phone: its digits backwards, so that nobody takes it for one.
+pub(super) fn lid_of(jid: &str) -> String {
+    let digits: String = jid.chars().take_while(char::is_ascii_digit).collect();
+    format!("2{}@lid", digits.chars().rev().collect::<String>())
+}
+
+/// What a version that hides phones calls a chat.
+fn chat_id(jid: &str, lid: Lid) -> String {
+    match lid {
+        Lid::None | Lid::Overwritten => jid.to_owned(),
+        Lid::Only | Lid::SenderPn | Lid::Alt => lid_of(jid),
+    }
+}
+
+/// Names the chat in a message's key as that version does.
+pub(super) fn name_chat(key: &mut Value, jid: &str, lid: Lid) {
+    key["remoteJid"] = json!(chat_id(jid, lid));
+    match lid {
+        Lid::None | Lid::Only => {}
+        Lid::SenderPn => key["senderPn"] = json!(jid),
+        Lid::Alt => {
+            key["remoteJidAlt"] = json!(jid);
+            key["addressingMode"] = json!("lid");
+        }
+        Lid::Overwritten => key["addressingMode"] = json!("lid"),
+    }
+}
+
+/// `messages.upsert`: the customer wrote, or (`own`) somebody typed on the phone.
+pub(super) fn upsert(message: &Message, own: bool, lid: Lid, instance: &str, api_key: &str) -> Value {
+    let mut data = json!({
+        "key": {"fromMe": own, "id": message.id},
+        "pushName": if own { "Você" } else { "Cliente Teste" },
+        "status": if own { "SERVER_ACK" } else { "DELIVERY_ACK" },
+        "message": {"conversation": message.text},
+        "messageType": "conversation",
+        "messageTimestamp": message.at.as_second(),
+        "instanceId": INSTANCE_ID,
+        "source": "android",
+    });
+    name_chat(&mut data["key"], &message.jid, lid);
+    envelope("messages.upsert", data, instance, api_key, message.at)
+}
+
+/// `connection.update`.
+pub(super) fn connection(state: &str, instance: &str, api_key: &str, at: Timestamp) -> Value {
+    let reason = if state == "open" { 200 } else { 401 };
+    let data = json!({"instance": instance, "wuid": OWN_JID, "state": state, "statusReason": reason});
+    envelope("connection.update", data, instance, api_key, at)
 }
 
 /// A webhook body, with the instance's token in it, as the real one has by default.

@@ -41,11 +41,32 @@ pub enum Fault {
     NotOnWhatsapp,
     /// Delivered with echo and receipts; a proxy answers 502.
     Proxy502,
+    /// Delivered, and 400: what came after the database row failed. Receipts and a row to be found, no echo.
+    Stored400,
+    /// 201 with an id, and then nothing for ever: not delivered, no receipt.
+    NeverArrives,
+}
+
+/// How chats are named that WhatsApp hides behind a LID (reference, "LID matrix").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lid {
+    /// By phone.
+    #[default]
+    None,
+    /// By LID alone: up to 2.2.
+    Only,
+    /// By LID with `senderPn`: 2.3.0 to 2.3.5.
+    SenderPn,
+    /// By LID with `remoteJidAlt`: 2.3.6.
+    Alt,
+    /// By phone, with `addressingMode: lid`: 2.3.7.
+    Overwritten,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Fault; 15] = [
+    pub const ALL: [Fault; 17] = [
         Fault::None,
         Fault::Slow,
         Fault::Sent400,
@@ -61,26 +82,44 @@ impl Fault {
         Fault::Unauthorized,
         Fault::NotOnWhatsapp,
         Fault::Proxy502,
+        Fault::Stored400,
+        Fault::NeverArrives,
     ];
 
     /// Whether the message reaches its phone.
     pub fn delivers(self) -> bool {
-        use Fault::{HangSent, NoId, None, Proxy502, ResetSent, Sent400, Sent500, Slow};
-        matches!(self, None | Slow | Sent400 | Sent500 | HangSent | ResetSent | NoId | Proxy502)
+        use Fault::{HangSent, NoId, None, Proxy502, ResetSent, Sent400, Sent500, Slow, Stored400};
+        matches!(self, None | Slow | Sent400 | Sent500 | HangSent | ResetSent | NoId | Proxy502 | Stored400)
     }
 
     /// Whether the sender can know from the answer alone what became of it.
     pub fn is_ambiguous(self) -> bool {
-        use Fault::{Closed400, HangSent, HangUnsent, NoId, Proxy502, ResetSent, ResetUnsent, Sent400, Sent500};
+        use Fault::{
+            Closed400, HangSent, HangUnsent, NoId, Proxy502, ResetSent, ResetUnsent, Sent400, Sent500, Stored400,
+        };
         matches!(
             self,
-            Sent400 | Sent500 | HangSent | HangUnsent | ResetSent | ResetUnsent | NoId | Closed400 | Proxy502
+            Sent400
+                | Sent500
+                | HangSent
+                | HangUnsent
+                | ResetSent
+                | ResetUnsent
+                | NoId
+                | Closed400
+                | Proxy502
+                | Stored400
         )
     }
 
     /// Whether the fake's database has the message, and webhooks about it are emitted.
     pub(super) fn is_stored(self) -> bool {
         self.delivers() && !matches!(self, Fault::Sent400 | Fault::Sent500)
+    }
+
+    /// Whether `send.message` is emitted: the last step of a send.
+    pub(super) fn is_echoed(self) -> bool {
+        self.is_stored() && self != Fault::Stored400
     }
 }
 
@@ -126,6 +165,30 @@ pub struct Faults {
     pub state: String,
     /// Whether `findMessages` ignores its filters, as several versions do.
     pub find_ignores_filters: bool,
+    /// Whether `findMessages` finds nothing, as where saving messages is switched off.
+    pub find_nothing: bool,
+    /// Whether `findMessages` answers 500.
+    pub find_fails: bool,
+    /// Whether echo and receipts come before the answer, always.
+    pub echo_first: bool,
+    /// Whether receipts come backwards: READ, DELIVERY_ACK, SERVER_ACK.
+    pub receipts_backwards: bool,
+    /// Whether each webhook comes twice, as with a global and an instance webhook.
+    pub both_webhooks: bool,
+    /// How chats are named.
+    pub lid: Lid,
+    /// Brazilian mobiles exist in one spelling only: `short` (without the ninth digit) or `long`.
+    pub only_spelling: Option<Spelling>,
+}
+
+/// A spelling of Brazilian mobiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spelling {
+    /// Twelve digits.
+    Short,
+    /// Thirteen digits, with the ninth.
+    Long,
 }
 
 impl Default for Faults {
@@ -145,12 +208,19 @@ impl Default for Faults {
             out_of_order: false,
             state: "open".to_owned(),
             find_ignores_filters: true,
+            find_nothing: false,
+            find_fails: false,
+            echo_first: false,
+            receipts_backwards: false,
+            both_webhooks: false,
+            lid: Lid::None,
+            only_spelling: None,
         }
     }
 }
 
 impl Faults {
-    /// A fault for each of the endings `9901` to `9914`, in the order of [`Fault::ALL`].
+    /// A fault for each of the endings `9901` to `9916`, in the order of [`Fault::ALL`].
     pub fn by_number() -> Self {
         let faults = Fault::ALL.into_iter().filter(|fault| *fault != Fault::None);
         Self { numbers: (9901..).map(|ending| ending.to_string()).zip(faults).collect(), ..Self::default() }
@@ -178,10 +248,26 @@ impl Faults {
         endings.max_by_key(|(ending, _)| ending.len()).map(|(_, fault)| *fault)
     }
 
+    /// Whether a number exists in this spelling.
+    pub(super) fn exists(&self, number: &str) -> bool {
+        let digits: String =
+            number.split(['@', ':']).next().unwrap_or_default().chars().filter(char::is_ascii_digit).collect();
+        let is_long = digits.starts_with("55") && digits.len() == 13;
+        let is_short = digits.starts_with("55") && digits.len() == 12;
+        match self.only_spelling {
+            Some(Spelling::Short) => !is_long,
+            Some(Spelling::Long) => !is_short,
+            None => true,
+        }
+    }
+
     /// The fault of the next send to a number.
     pub(super) fn pick(&self, number: &str, rng: &mut Rng) -> Fault {
         if let Some(fault) = self.of_number(number) {
             return fault;
+        }
+        if !self.exists(number) {
+            return Fault::NotOnWhatsapp;
         }
         let mut drawn = rng.unit();
         for (fault, chance) in &self.chances {

@@ -13,8 +13,12 @@ impl Fake {
     /// Newest first. `offset` is the size of a page.
     pub(super) fn find_messages(&self, body: &Value) -> Value {
         let filter = &body["where"];
-        let found: Vec<&Message> =
-            self.stored.iter().filter(|message| self.faults.find_ignores_filters || fits(message, filter)).collect();
+        let found: Vec<&Message> = self
+            .stored
+            .iter()
+            .filter(|_| !self.faults.find_nothing)
+            .filter(|message| self.faults.find_ignores_filters || fits(message, filter))
+            .collect();
         let size = usize::try_from(body["offset"].as_u64().unwrap_or(50)).unwrap_or(50).clamp(1, STORED_MAX);
         let page = usize::try_from(body["page"].as_u64().unwrap_or(1)).unwrap_or(1).max(1);
         let records: Vec<Value> =
@@ -25,6 +29,19 @@ impl Fake {
             "currentPage": page,
             "records": records,
         }})
+    }
+}
+
+impl Fake {
+    /// `findStatusMessage`: what is known of one message, by its WhatsApp id.
+    pub(super) fn find_status(&self, body: &Value) -> Value {
+        let id = body["where"]["id"].as_str().unwrap_or_default();
+        let found = self.stored.iter().filter(|message| message.id == id);
+        let rows = found.map(|message| {
+            json!({"id": format!("st{}", message.id.to_ascii_lowercase()), "keyId": message.id, "remoteJid": message.jid,
+                "fromMe": true, "status": "SERVER_ACK"})
+        });
+        Value::Array(rows.collect())
     }
 }
 

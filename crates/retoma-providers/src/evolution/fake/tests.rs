@@ -32,6 +32,8 @@ fn channel() -> Channel {
         on_ambiguous: None,
         deadline: Duration::from_secs(30),
         concurrency: 1,
+        rate: None,
+        pair_every: None,
     }
 }
 
@@ -62,7 +64,7 @@ fn send(fake: &mut Fake, number: &str, text: &str) -> (FakeAnswer, Outcome) {
         Some(Drop::Reset) => WireEnd::NoAnswer { what: "reset".into() },
         None => WireEnd::Answer { status: answer.status, headers: HeaderMap::new(), body: answer.body.clone() },
     };
-    let outcome = channel().judge(&end).outcome;
+    let outcome = channel().judge(&end, Timestamp::UNIX_EPOCH).outcome;
     (answer, outcome)
 }
 
@@ -142,6 +144,8 @@ fn every_fault_looks_to_the_deliverer_as_it_should() {
         (Fault::Unauthorized, Outcome::Credentials, false, false),
         (Fault::NotOnWhatsapp, Outcome::Recipient, false, false),
         (Fault::Proxy502, Outcome::Ambiguous, true, true),
+        (Fault::Stored400, Outcome::Ambiguous, true, true),
+        (Fault::NeverArrives, Outcome::Accepted, false, false),
     ];
     assert_eq!(cases.map(|case| case.0), Fault::ALL);
     for (fault, expected, delivered, stored) in cases {
@@ -149,7 +153,8 @@ fn every_fault_looks_to_the_deliverer_as_it_should() {
         let (answer, outcome) = send(&mut fake, "5541999990001", "Olá");
         assert_eq!(outcome, expected, "{fault:?}");
         assert_eq!(fake.delivered().len(), usize::from(delivered), "{fault:?}");
-        assert_eq!(webhooks(&answer).len(), if stored { 4 } else { 0 }, "{fault:?}");
+        let expected = if fault == Fault::Stored400 { 3 } else { 4 };
+        assert_eq!(webhooks(&answer).len(), if stored { expected } else { 0 }, "{fault:?}");
         assert_eq!(fault.delivers(), delivered);
         assert_eq!(fault.is_ambiguous(), outcome == Outcome::Ambiguous, "{fault:?}");
         assert_eq!(answer.after, Duration::from_millis(if fault == Fault::Slow { 5_000 } else { 0 }));
@@ -306,4 +311,74 @@ fn knobs_are_plain_data() {
     assert!(serde_json::from_str::<Faults>(r#"{"tipo":1}"#).is_err());
     assert_eq!("hang_sent".parse(), Ok(Fault::HangSent));
     assert!("pendura".parse::<Fault>().unwrap_err().contains("\"hang_sent\""));
+}
+
+fn events(answer: &FakeAnswer) -> Vec<String> {
+    let name = |body: &Value| match body["data"]["status"].as_str() {
+        Some(status) if body["event"] == "messages.update" => status.to_owned(),
+        _ => body["event"].as_str().unwrap().to_owned(),
+    };
+    webhooks(answer).iter().map(|(_, body)| name(body)).collect()
+}
+
+// whatsapp-providers 6: echoes first, never; receipts backwards; both webhooks; searches that lie.
+#[test]
+fn every_knob_does_what_its_help_says() {
+    let run = |faults: Faults| send(&mut fake(faults), "5541999990001", "oi").0;
+    let first = run(Faults { echo_first: true, ..Faults::default() });
+    assert!(webhooks(&first).iter().all(|(after, _)| *after < first.after), "every webhook overtakes the answer");
+    assert_eq!(events(&run(Faults { echoes: false, receipts: false, ..Faults::default() })), [""; 0]);
+    let backwards = run(Faults { receipts_backwards: true, ..Faults::default() });
+    assert_eq!(events(&backwards), ["send.message", "READ", "DELIVERY_ACK", "SERVER_ACK"]);
+    assert_eq!(events(&run(Faults { both_webhooks: true, ..Faults::default() })).len(), 8);
+    assert_eq!(run(Faults { only_spelling: Some(Spelling::Short), ..Faults::default() }).status, 400);
+    assert_eq!(run(Faults { only_spelling: Some(Spelling::Long), ..Faults::default() }).status, 201);
+    let headers = wire("5541999990001", "x").headers;
+    for (faults, status, found) in [
+        (Faults { find_nothing: true, ..Faults::default() }, 200, 0),
+        (Faults { find_fails: true, ..Faults::default() }, 500, 0),
+        (Faults::default(), 200, 1),
+    ] {
+        let mut fake = fake(faults);
+        send(&mut fake, "5541999990001", "oi");
+        let answer = fake.handle(now(), "POST", "/chat/findMessages/loja-a", &headers, b"{}");
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(answer.status, status);
+        assert_eq!(body["messages"]["records"].as_array().map_or(0, Vec::len), found);
+    }
+}
+
+#[test]
+fn hidden_chats_are_named_as_each_version_does_and_read_as_one_person_where_that_is_possible() {
+    let phone = Identity::from_jid("554199990001@s.whatsapp.net").unwrap();
+    for (lid, knows_phone, in_update) in [
+        (Lid::None, true, "554199990001@s.whatsapp.net"),
+        (Lid::Only, false, "2100099991455@lid"),
+        (Lid::SenderPn, true, "2100099991455@lid"),
+        (Lid::Alt, true, "2100099991455@lid"),
+        (Lid::Overwritten, true, "554199990001@s.whatsapp.net"),
+    ] {
+        let mut fake = fake(Faults { lid, ..Faults::default() });
+        let (answer, _) = send(&mut fake, "5541999990001", "oi");
+        let update = &webhooks(&answer)[1].1;
+        assert_eq!(update["data"]["remoteJid"], in_update, "{lid:?}");
+        let said = fake.customer_says(now(), "5541999990001", "oi");
+        let parts = source(Provider::Evolution).read(&request(String::from_utf8(said.to_vec()).unwrap())).unwrap();
+        let known = parts[0].identities.iter().any(|identity| identity.match_key == phone.match_key);
+        assert_eq!(known, knows_phone, "{lid:?}");
+    }
+}
+
+#[test]
+fn people_write_and_the_connection_comes_and_goes_on_request() {
+    let mut fake = fake(Faults::default());
+    let read = |body: Bytes| {
+        source(Provider::Evolution).read(&request(String::from_utf8(body.to_vec()).unwrap())).unwrap().remove(0)
+    };
+    let said = read(fake.customer_says(now(), "5541999990001", "quanto custa?"));
+    assert_eq!((said.kind.as_str(), said.data.text.as_deref()), ("message.received", Some("quanto custa?")));
+    let typed = read(fake.owner_types(now(), "5541999990001", "deixa comigo"));
+    assert_eq!(typed.kind.as_str(), "message.human");
+    assert_eq!(read(fake.connection(now(), "close")).kind.as_str(), "channel.disconnected");
+    assert_eq!(read(fake.connection(now(), "open")).kind.as_str(), "channel.connected");
 }

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use retoma_core::ids::TaskId;
 
 use super::*;
@@ -18,6 +19,8 @@ fn channel() -> Channel {
         on_ambiguous: None,
         deadline: Duration::from_secs(30),
         concurrency: 4,
+        rate: None,
+        pair_every: None,
     }
 }
 
@@ -159,7 +162,7 @@ fn every_row_of_the_table_is_read_as_the_reference_says() {
     ];
     let mut seen = BTreeSet::new();
     for (error, status, body, outcome) in cases {
-        let end = channel().judge(&answer(status, &body));
+        let end = channel().judge(&answer(status, &body), Timestamp::UNIX_EPOCH);
         assert_eq!((end.outcome, end.error.as_deref()), (outcome, Some(error)), "{status} {body}");
         assert_eq!((end.http_status, end.provider_message_id), (Some(status), None));
         seen.insert(error);
@@ -186,7 +189,7 @@ fn only_an_answer_with_a_message_id_is_accepted() {
         (204, "", Outcome::Ambiguous, None),
     ];
     for (status, body, outcome, id) in cases {
-        let end = channel().judge(&answer(status, body));
+        let end = channel().judge(&answer(status, body), Timestamp::UNIX_EPOCH);
         assert_eq!((end.outcome, end.provider_message_id.as_deref()), (outcome, id), "{body}");
     }
 }
@@ -194,9 +197,9 @@ fn only_an_answer_with_a_message_id_is_accepted() {
 #[test]
 fn the_phase_of_a_failure_decides_without_an_answer() {
     // FC-32.
-    let end = channel().judge(&WireEnd::NotWritten { what: "refused".into() });
+    let end = channel().judge(&WireEnd::NotWritten { what: "refused".into() }, Timestamp::UNIX_EPOCH);
     assert_eq!((end.outcome, end.error.as_deref()), (Outcome::Transient, Some("not sent: refused")));
-    let end = channel().judge(&WireEnd::NoAnswer { what: "timeout".into() });
+    let end = channel().judge(&WireEnd::NoAnswer { what: "timeout".into() }, Timestamp::UNIX_EPOCH);
     assert_eq!(
         (end.outcome, end.error.as_deref()),
         (Outcome::Ambiguous, Some("written, and no full answer came: timeout"))
@@ -207,7 +210,7 @@ fn the_phase_of_a_failure_decides_without_an_answer() {
 fn a_redirect_stops_the_channel_and_names_only_the_host() {
     let mut headers = HeaderMap::new();
     headers.insert("location", "https://u:SECRET-80-B@evo.exemplo.test:8443/t/SECRET-80-C?x=1".parse().unwrap());
-    let end = channel().judge(&WireEnd::Answer { status: 301, headers, body: Bytes::new() });
+    let end = channel().judge(&WireEnd::Answer { status: 301, headers, body: Bytes::new() }, Timestamp::UNIX_EPOCH);
     assert_eq!(
         (end.outcome, end.error.as_deref()),
         (Outcome::Credentials, Some("redirect to evo.exemplo.test:8443, set the final URL"))
@@ -219,7 +222,7 @@ fn an_echoed_key_a_phone_and_a_text_never_reach_the_record() {
     // FC-80.
     let body = r#"{"status":500,"response":{"message":"SECRET-80-A 5541999990001"},"headers":{"apikey":"SECRET-80-A"},
         "message":{"conversation":"texto secreto"}}"#;
-    let end = channel().judge(&answer(500, body));
+    let end = channel().judge(&answer(500, body), Timestamp::UNIX_EPOCH);
     let shown = format!("{end:?}");
     for hidden in ["SECRET-80", "5541999990001", "texto secreto"] {
         assert!(!shown.contains(hidden), "{shown}");
@@ -231,6 +234,16 @@ fn an_echoed_key_a_phone_and_a_text_never_reach_the_record() {
 fn a_wish_to_wait_is_kept() {
     let mut headers = HeaderMap::new();
     headers.insert("retry-after", "7".parse().unwrap());
-    let end = channel().judge(&WireEnd::Answer { status: 429, headers, body: Bytes::new() });
+    let end = channel().judge(&WireEnd::Answer { status: 429, headers, body: Bytes::new() }, Timestamp::UNIX_EPOCH);
     assert_eq!((end.outcome, end.retry_after), (Outcome::RateNumber, Some(Duration::from_secs(7))));
+}
+
+// FC-64; reliability C.3: a 503 that says when to come back took nothing, one that says nothing may have.
+#[test]
+fn a_503_that_asks_to_come_back_was_not_sent() {
+    let mut headers = HeaderMap::new();
+    headers.insert("retry-after", "1.5".parse().unwrap());
+    let end = channel().judge(&WireEnd::Answer { status: 503, headers, body: Bytes::new() }, Timestamp::UNIX_EPOCH);
+    assert_eq!((end.outcome, end.retry_after), (Outcome::RateNumber, Some(Duration::from_millis(1500))));
+    assert_eq!(channel().judge(&answer(503, ""), Timestamp::UNIX_EPOCH).outcome, Outcome::Ambiguous);
 }

@@ -17,6 +17,8 @@ fn channel(url: &str, secret: Option<&str>) -> Channel {
         on_ambiguous: None,
         deadline: Duration::from_secs(30),
         concurrency: 4,
+        rate: None,
+        pair_every: None,
     }
 }
 
@@ -112,15 +114,17 @@ fn every_status_has_its_outcome() {
         headers.insert("retry-after", "120".parse().unwrap());
         let body = Bytes::from_static(b"at /webhook/SECRET-80-C?token=SECRET-80-D");
         let end = channel("https://n8n.exemplo.test/webhook/SECRET-80-C?token=SECRET-80-D", None)
-            .judge(&WireEnd::Answer { status, headers, body });
+            .judge(&WireEnd::Answer { status, headers, body }, Timestamp::UNIX_EPOCH);
         assert_eq!((end.outcome, end.error.as_deref()), (outcome, error), "{status}");
         let waits = (outcome != Outcome::Accepted).then(|| Duration::from_secs(120));
         assert_eq!(end.retry_after, waits, "{status}");
         assert!(!format!("{end:?}").contains("SECRET-80"), "{end:?}");
     }
-    let lost = channel("https://a.test/", None).judge(&WireEnd::NoAnswer { what: "reset".into() });
+    let lost =
+        channel("https://a.test/", None).judge(&WireEnd::NoAnswer { what: "reset".into() }, Timestamp::UNIX_EPOCH);
     assert_eq!(lost.outcome, Outcome::Ambiguous);
-    let refused = channel("https://a.test/", None).judge(&WireEnd::NotWritten { what: "dns".into() });
+    let refused =
+        channel("https://a.test/", None).judge(&WireEnd::NotWritten { what: "dns".into() }, Timestamp::UNIX_EPOCH);
     assert_eq!(refused.outcome, Outcome::Transient);
 }
 
@@ -129,8 +133,8 @@ fn a_redirect_without_a_host_reveals_nothing() {
     for location in ["/login?token=SECRET-80", "//x", "https://", "https://a b/c", ""] {
         let mut headers = HeaderMap::new();
         headers.insert("location", location.parse().unwrap());
-        let end =
-            channel("https://a.test/x", None).judge(&WireEnd::Answer { status: 302, headers, body: Bytes::new() });
+        let end = channel("https://a.test/x", None)
+            .judge(&WireEnd::Answer { status: 302, headers, body: Bytes::new() }, Timestamp::UNIX_EPOCH);
         assert_eq!(end.error.as_deref(), Some("redirect to the same host, set the final URL"), "{location}");
     }
 }

@@ -83,7 +83,15 @@ fn attempt(n: u32, minutes: i64, outcome: Outcome, id: Option<&str>) -> AttemptR
 
 fn promise(task: Task, attempts: Vec<AttemptRow>) -> Promise {
     let outcome = attempts.last().and_then(|attempt| attempt.outcome);
-    let row = TaskRow { task, outcome, last_error: None, provider_message_id: None, receipt: None, detail: None };
+    let row = TaskRow {
+        task,
+        outcome,
+        last_error: None,
+        provider_message_id: None,
+        receipt: None,
+        receipt_times: Default::default(),
+        detail: None,
+    };
     Promise { row, attempts }
 }
 
