@@ -14,6 +14,7 @@ use crate::ids::FlowName;
 use crate::task::{MessageClass, OnAmbiguous};
 
 mod check;
+pub mod draw;
 mod parse;
 mod people;
 

@@ -13,8 +13,8 @@ use crate::send_check::Reason;
 
 mod parse;
 
-pub use parse::parse;
 pub(crate) use parse::{minute_of_day, read_all, unknown_names};
+pub use parse::{parse, parse_story};
 
 /// A scenario of a flow file's `tests`, or of a scenario file.
 #[derive(Clone, Debug, PartialEq)]

@@ -46,6 +46,10 @@ pub(crate) enum Command {
     Test(Test),
     /// Show which rule of a flow understands a text, and why.
     Classify(Classify),
+    /// Draw a flow: states, rows, clocks and touches.
+    Graph(Graph),
+    /// Play conversations on a virtual clock and print them. Nothing is sent.
+    Simulate(Simulate),
     /// Events: what came in and what became of it.
     #[command(subcommand)]
     Event(Event),
@@ -144,6 +148,31 @@ pub(crate) struct Check {
 pub(crate) struct Test {
     /// Flow files, scenario files, or folders of them; the configuration's flows where nothing is said.
     pub(crate) paths: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Graph {
+    /// The flow's name, or its file.
+    pub(crate) flow: String,
+    /// For Mermaid (in Markdown) or for Graphviz.
+    #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
+    pub(crate) format: GraphFormat,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum GraphFormat {
+    Mermaid,
+    Dot,
+}
+
+#[derive(Args)]
+pub(crate) struct Simulate {
+    /// The flow's name, or its file.
+    pub(crate) flow: String,
+    /// What happens and when: a YAML list such as `- { at: 0s, event: pix.created }`, or a scenario file. Without it, the
+    /// flow's own scenarios are played.
+    #[arg(long)]
+    pub(crate) events: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -16,12 +16,14 @@ mod db;
 mod dead;
 mod doctor;
 mod event;
+mod graph;
 mod init;
 mod key;
 pub(crate) mod load;
 mod manual;
 mod serve;
 mod shown;
+mod simulate;
 mod task;
 mod test;
 
@@ -42,6 +44,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Check(args) => check::run(config, &args, json),
         Command::Test(args) => test::run(config, &args, json),
         Command::Classify(args) => classify::run(config, &args, json),
+        Command::Graph(args) => graph::run(config, &args),
+        Command::Simulate(args) => simulate::run(config, &args, json),
         Command::Doctor => doctor::run(config, json).await,
         Command::Completions { shell } => Ok(manual::completions(shell)),
         Command::Man { dir } => manual::pages(&dir, json),

@@ -90,6 +90,12 @@ fn a_fresh_setup_leads_from_init_to_an_empty_plan_with_reasons() {
     let tested = loja.json(&["test"]);
     assert!(tested["passed"].as_u64().unwrap() >= 12 && tested["failed"] == 0, "{tested}");
     assert_eq!(loja.json(&["classify", "vendas", "SAIR."])["opt_out"], true);
+    assert!(loja.told(&["graph", "vendas"]).starts_with("stateDiagram-v2"));
+    assert!(loja.told(&["graph", "vendas", "--format", "dot"]).starts_with("digraph \"vendas\" {"));
+    std::fs::write(loja.folder().join("pix.yaml"), "- { at: 0s, event: pix.created, order: A1 }\n").unwrap();
+    let story = loja.json(&["simulate", "vendas", "--events", "pix.yaml"]);
+    assert_eq!(story[0]["states"], serde_json::json!(["PERDIDO"]), "{story}");
+    assert_eq!(story[0]["sent"].as_array().map(Vec::len), Some(3), "{story}");
 
     let mut server = loja.serve();
     let local = loja.folder().join("retoma.db.local.json");
@@ -258,7 +264,7 @@ fn exit_codes_tell_done_failed_and_wrong_usage_apart() {
     };
     broken("broken.toml", &|text| text.replace("[server]\nlisten", "[server]\nlisen"));
     broken("public.toml", &|text| text.replace("listen = \"127.0.0.1", "listen = \"0.0.0.0"));
-    let table: [(&[&str], i32); 18] = [
+    let table: [(&[&str], i32); 20] = [
         (&["check"], 0),
         (&["check", "flows/vendas.yaml"], 0),
         (&["check", "--config", "broken.toml"], 1),
@@ -268,6 +274,8 @@ fn exit_codes_tell_done_failed_and_wrong_usage_apart() {
         (&["serve", "--role", "watch"], 2),
         (&["test", "nowhere.yaml"], 2),
         (&["classify", "nowhere", "oi"], 2),
+        (&["graph", "nowhere"], 2),
+        (&["simulate", "vendas", "--events", "nowhere.yaml"], 2),
         (&["contact", "show", PHONE], 1),
         (&["contact", "pause", PHONE, "--until", "soon"], 2),
         (&["task", "cancel"], 2),
@@ -327,4 +335,13 @@ fn doctor_looks_and_says_what_is_missing() {
     let left: Vec<_> =
         std::fs::read_dir(loja.folder()).unwrap().filter_map(Result::ok).map(|entry| entry.file_name()).collect();
     assert!(!left.iter().any(|name| Path::new(name).to_string_lossy().contains("doctor")), "{left:?}");
+}
+
+/// C15: the example of a whole sale, with the payment at every moment, holds.
+#[test]
+fn the_examples_hold() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let (code, out, err) = run(std::path::Path::new("."), &["test", examples, "--json"], &[]);
+    let tested: Value = serde_json::from_str(out.lines().last().unwrap_or_default()).unwrap();
+    assert!(code == Some(0) && tested["passed"].as_u64().unwrap() >= 15, "{out}{err}");
 }

@@ -11,19 +11,48 @@ use crate::flow::Flow;
 use crate::send_check::Reason;
 use crate::yaml::{self, Fields, Node, Reader, Value};
 
+/// Whether a scenario must say what it expects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expecting {
+    Needed,
+    /// It is only told.
+    Optional,
+}
+
 /// Reads a file of scenarios.
 pub fn parse(text: &str, file: &str) -> Result<ScenarioFile, Vec<Finding>> {
+    read_file(&yaml::read(text, file)?, file, Expecting::Needed)
+}
+
+/// Reads what shall be told, not judged: scenarios that may leave `expect` out, or only the steps of one, which then begins
+/// at `start`.
+pub fn parse_story(text: &str, file: &str, start: Timestamp) -> Result<Vec<Scenario>, Vec<Finding>> {
     let root = yaml::read(text, file)?;
+    let is_step =
+        |node: &Node| matches!(&node.value, Value::Map(entries) if entries.iter().any(|entry| entry.key == "event"));
+    if !matches!(&root.value, Value::List(items) if items.first().is_some_and(is_step)) {
+        return read_file(&root, file, Expecting::Optional).map(|file| file.scenarios);
+    }
+    let mut reader = Reader::new(file);
+    let steps = read_steps(&root, &mut reader);
+    if !reader.findings.is_empty() {
+        return Err(reader.findings);
+    }
+    Ok(vec![Scenario { name: file.to_owned(), line: root.line, start, steps, expect: Expect::default() }])
+}
+
+fn read_file(root: &Node, file: &str, expecting: Expecting) -> Result<ScenarioFile, Vec<Finding>> {
     let mut reader = Reader::new(file);
     let parsed = match &root.value {
-        Value::List(_) => ScenarioFile { flow: None, scenarios: read_all(&root, &mut reader) },
+        Value::List(_) => ScenarioFile { flow: None, scenarios: read_list(root, expecting, &mut reader) },
         _ => {
-            let Some(fields) = reader.fields(&root, "a scenario file", &["flow", "tests"]) else {
+            let Some(fields) = reader.fields(root, "a scenario file", &["flow", "tests"]) else {
                 return Err(reader.findings);
             };
             let flow = fields.get("flow").and_then(|node| reader.text(node, "`flow`"));
             let tests = fields.need("tests", "the scenario file", &mut reader);
-            ScenarioFile { flow, scenarios: tests.map(|node| read_all(node, &mut reader)).unwrap_or_default() }
+            let scenarios = tests.map(|node| read_list(node, expecting, &mut reader)).unwrap_or_default();
+            ScenarioFile { flow, scenarios }
         }
     };
     if reader.findings.is_empty() { Ok(parsed) } else { Err(reader.findings) }
@@ -31,16 +60,23 @@ pub fn parse(text: &str, file: &str) -> Result<ScenarioFile, Vec<Finding>> {
 
 /// Reads a list of scenarios.
 pub(crate) fn read_all(node: &Node, reader: &mut Reader<'_>) -> Vec<Scenario> {
-    reader.list(node, "`tests`").iter().filter_map(|item| read_scenario(item, reader)).collect()
+    read_list(node, Expecting::Needed, reader)
 }
 
-fn read_scenario(node: &Node, reader: &mut Reader<'_>) -> Option<Scenario> {
+fn read_list(node: &Node, expecting: Expecting, reader: &mut Reader<'_>) -> Vec<Scenario> {
+    reader.list(node, "`tests`").iter().filter_map(|item| read_scenario(item, expecting, reader)).collect()
+}
+
+fn read_scenario(node: &Node, expecting: Expecting, reader: &mut Reader<'_>) -> Option<Scenario> {
     let fields = reader.fields(node, "a scenario", &["name", "start", "steps", "expect"])?;
     let name = fields.need("name", "the scenario", reader).and_then(|node| reader.text(node, "`name`"));
     let start = fields.need("start", "the scenario", reader).and_then(|node| read_instant(node, "`start`", reader));
     let steps = fields.need("steps", "the scenario", reader);
     let steps = steps.map(|node| read_steps(node, reader)).unwrap_or_default();
-    let expect = fields.need("expect", "the scenario", reader).and_then(|node| read_expect(node, reader));
+    let expect = match (fields.get("expect"), expecting) {
+        (None, Expecting::Optional) => Some(Expect::default()),
+        _ => fields.need("expect", "the scenario", reader).and_then(|node| read_expect(node, reader)),
+    };
     Some(Scenario { name: name?, line: node.line, start: start?, steps, expect: expect? })
 }
 

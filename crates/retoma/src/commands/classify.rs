@@ -3,20 +3,16 @@
 use std::path::Path;
 
 use retoma_core::event::EventKind;
-use retoma_core::finding::suggest;
-use retoma_core::flow::Flow;
-use retoma_core::ids::FlowName;
 use serde_json::json;
 
 use crate::cli::Classify;
-use crate::config::flows::read_one;
-use crate::fail::{DONE, usage};
+use crate::fail::DONE;
 use crate::output;
 
 use super::load;
 
 pub(crate) fn run(config: &Path, args: &Classify, json: bool) -> anyhow::Result<u8> {
-    let flow = flow_of(config, &args.flow)?;
+    let flow = load::flow(config, &args.flow)?;
     let hit = flow.classifier.classify(&args.text);
     let opt_out = flow.classifier.is_opt_out(&args.text);
     if json {
@@ -37,19 +33,4 @@ pub(crate) fn run(config: &Path, args: &Classify, json: bool) -> anyhow::Result<
         output::line("asks for silence: takes effect at once, for every conversation of the contact");
     }
     Ok(DONE)
-}
-
-/// A flow by its file, or by its name in the configuration.
-fn flow_of(config: &Path, named: &str) -> anyhow::Result<Flow> {
-    let path = Path::new(named);
-    if path.is_file() {
-        let (flow, findings) = read_one(path);
-        findings.iter().for_each(|finding| output::complain(&finding.to_string()));
-        return flow.ok_or_else(|| usage(format!("{named} cannot be used")));
-    }
-    let setup = load::setup(config)?;
-    let found = setup.flows.get(&FlowName::new(named));
-    found.map(|flow| Flow::clone(flow)).ok_or_else(|| {
-        usage(format!("there is no flow {named:?}: {}", suggest(named, setup.flows.keys().map(FlowName::as_str))))
-    })
 }

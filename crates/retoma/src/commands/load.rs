@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use retoma_core::finding::Finding;
+use retoma_core::finding::{Finding, suggest};
+use retoma_core::flow::Flow;
+use retoma_core::ids::FlowName;
 
+use crate::config::flows::read_one;
 use crate::config::{self, Loaded, Setup};
 use crate::fail::usage;
 use crate::output;
@@ -40,4 +43,19 @@ pub(crate) fn unreadable(config: &Path, error: &std::io::Error) -> anyhow::Error
 /// Errors and warnings of a list.
 pub(crate) fn split(findings: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
     findings.iter().partition(|finding| finding.is_error())
+}
+
+/// A flow by its file, or by its name in the configuration.
+pub(crate) fn flow(config: &Path, named: &str) -> anyhow::Result<Flow> {
+    let path = Path::new(named);
+    if path.is_file() {
+        let (flow, findings) = read_one(path);
+        findings.iter().for_each(|finding| output::complain(&finding.to_string()));
+        return flow.ok_or_else(|| usage(format!("{named} cannot be used")));
+    }
+    let setup = setup(config)?;
+    let found = setup.flows.get(&FlowName::new(named));
+    found.map(|flow| Flow::clone(flow)).ok_or_else(|| {
+        usage(format!("there is no flow {named:?}: {}", suggest(named, setup.flows.keys().map(FlowName::as_str))))
+    })
 }
