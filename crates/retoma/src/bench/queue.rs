@@ -31,7 +31,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// Between two looks at what arrived.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Rows in one page of the judge.
-const PAGE: i64 = 20_000;
+const PAGE: i64 = 5000;
 
 /// Messages that are promised.
 #[derive(Clone, Copy, Debug)]
