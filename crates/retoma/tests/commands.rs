@@ -341,7 +341,7 @@ fn doctor_looks_and_says_what_is_missing() {
 #[test]
 fn the_examples_hold() {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-    let (code, out, err) = run(std::path::Path::new("."), &["test", examples, "--json"], &[]);
+    let (code, out, err) = run(Path::new("."), &["test", examples, "--json"], &[]);
     let tested: Value = serde_json::from_str(out.lines().last().unwrap_or_default()).unwrap();
     assert!(code == Some(0) && tested["passed"].as_u64().unwrap() >= 15, "{out}{err}");
 }
