@@ -9,6 +9,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 
 mod bench;
 mod cli;
@@ -23,6 +24,10 @@ mod logs;
 mod output;
 mod random;
 mod wiring;
+
+/// A request's blocks are made by one thread and freed by the writer's: docs/decisions/0011 has the figures.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();

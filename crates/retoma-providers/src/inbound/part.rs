@@ -195,7 +195,11 @@ impl Part {
 
 /// The digest of a value in its one canonical spelling (keys sorted, no white space).
 pub(crate) fn digest_of(value: &Value) -> Key16 {
-    body_digest(value.to_string().as_bytes())
+    // The same bytes as `to_string`, without its detour over the formatter; writing a `Value` to memory cannot fail.
+    let mut text = Vec::with_capacity(2_048);
+    let written = serde_json::to_writer(&mut text, value);
+    debug_assert!(written.is_ok(), "a value has string keys");
+    body_digest(&text)
 }
 
 fn shown(word: &str) -> String {
