@@ -70,6 +70,8 @@ pub struct Flow {
     pub opt_out_word: Option<String>,
     /// The word that takes an opt-out back: the one of rules with `opt_in: true`, else `voltar` where a rule emits it.
     pub opt_in_word: Option<String>,
+    /// The word of rules with `maybe_opt_out: true`: what may ask for silence is answered, and a person is told (FC-58).
+    pub maybe_opt_out_word: Option<String>,
     /// When reminders may leave.
     pub calendar: Calendar,
     /// How many may leave.
