@@ -242,10 +242,7 @@ impl Patterns {
 }
 
 /// All of them made, or every one that cannot be.
-fn each<T>(
-    texts: &[String],
-    mut make: impl FnMut(&str) -> Result<T, String>,
-) -> Result<Vec<T>, Vec<(String, String)>> {
+fn each<T>(texts: &[String], mut make: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, Vec<(String, String)>> {
     let mut errors = Vec::new();
     let mut made = Vec::with_capacity(texts.len());
     for text in texts {

@@ -5,6 +5,7 @@
 //! and fix. [`VENDAS`] is the flow that is shipped.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::classify::Classifier;
@@ -103,7 +104,10 @@ impl Flow {
 
     /// The shipped flow.
     pub fn vendas() -> Self {
-        Self::parse(VENDAS, "vendas.yaml").expect("the shipped flow has no errors")
+        // Read once: compiling its rules takes longer than most of what is done with it.
+        static READ: LazyLock<Flow> =
+            LazyLock::new(|| Flow::parse(VENDAS, "vendas.yaml").expect("the shipped flow has no errors"));
+        READ.clone()
     }
 
     /// The row that answers a word in a state: globals first, then the table, the first that matches.

@@ -21,7 +21,8 @@ impl Classifier {
             return self.has_role(self.maybe.as_deref(), &message);
         }
         let rules = self.rules.iter().filter(|rule| rule.emit == opt_out);
-        let mut words = rules.filter_map(|rule| if let Patterns::Whole(all) = &rule.patterns { Some(all) } else { None });
+        let mut words =
+            rules.filter_map(|rule| if let Patterns::Whole(all) = &rule.patterns { Some(all) } else { None });
         words.any(|all| all.iter().any(|words| is_telling(words) && message.words.contains(&words[0])))
     }
 }

@@ -8,20 +8,14 @@
 //! ```
 //! A word stands for itself, without accents or capitals. Between two words of a phrase no other word may stand, and no
 //! comma or full stop unless the phrase has a `,`. A phrase becomes a regular expression over the line of
-//! [`Lexicon::line`], where each word ends in a space; so it runs in linear time, like the others.
+//! [`Lexicon::line`], where each word is a letter; so it runs in linear time, like the others.
 
 use super::fold;
 use super::lexicon::Lexicon;
 
 /// Signs and what they stand for in a line. The longer one of two comes first.
-const SIGNS: [(&str, &str); 6] = [
-    ("^^", r"(?:\^ )"),
-    ("^", r"(?:[\^,.] )"),
-    ("$$", r"(?:\$ )"),
-    ("$", r"(?:[$,.] )"),
-    (",", "(?:[,.] )"),
-    ("_", "(?:[^ ,.^$]+ )"),
-];
+const SIGNS: [(&str, &str); 6] =
+    [("^^", "<"), ("^", "[<,.]"), ("$$", ">"), ("$", "[>,.]"), (",", "[,.]"), ("_", "[^<>,.]")];
 
 /// A regular expression that finds the phrase in a line.
 pub(super) fn compile(text: &str, lexicon: &mut Lexicon) -> Result<String, String> {
@@ -30,7 +24,7 @@ pub(super) fn compile(text: &str, lexicon: &mut Lexicon) -> Result<String, Strin
     if !parser.rest.is_empty() {
         return Err(format!("`{}` is not understood here", parser.rest));
     }
-    Ok(format!(" {body}"))
+    Ok(body)
 }
 
 struct Parser<'a> {
@@ -79,21 +73,24 @@ impl Parser<'_> {
         if self.take("{") {
             let (name, rest) = self.rest.split_once('}').ok_or("a `{` is not closed")?;
             let group = self.lexicon.group(name).ok_or_else(|| format!("no group is named `{name}`"))?;
-            let words = group.join("|");
+            let (words, rows): (Vec<&Vec<char>>, Vec<&Vec<char>>) = group.iter().partition(|item| item.len() == 1);
+            let mut ways: Vec<String> = rows.into_iter().map(|row| row.iter().collect()).collect();
+            if !words.is_empty() {
+                ways.push(format!("[{}]", words.into_iter().flatten().collect::<String>()));
+            }
             self.rest = rest;
             self.gap();
-            return Ok(format!("(?:(?:{words}) )"));
+            return Ok(format!("(?:{})", ways.join("|")));
         }
         let end = self.rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(self.rest.len());
         if end == 0 {
             return Err(format!("`{}` is not understood here", self.rest));
         }
         let (word, rest) = self.rest.split_at(end);
-        let word = fold::fold(word);
-        self.lexicon.know(&word);
+        let letter = self.lexicon.letter(&fold::fold(word));
         self.rest = rest;
         self.gap();
-        Ok(format!("(?:{word} )"))
+        Ok(letter.to_string())
     }
 
     fn gap(&mut self) {
@@ -109,7 +106,8 @@ mod tests {
 
     fn lexicon() -> Lexicon {
         let groups = [("nao", vec!["nao", "n"]), ("favor", vec!["por favor", "pfv"])];
-        let owned = |(name, items): (&str, Vec<&str>)| (name.to_owned(), items.into_iter().map(str::to_owned).collect());
+        let owned =
+            |(name, items): (&str, Vec<&str>)| (name.to_owned(), items.into_iter().map(str::to_owned).collect());
         Lexicon::read(&groups.map(owned)).unwrap()
     }
 

@@ -6,11 +6,7 @@ fn rule(emit: &str, priority: i64, matching: Match, any: &[&str], unless: &[&str
     Rule { emit: emit.to_owned(), priority, matching, any: owned(any), unless: owned(unless) }
 }
 
-fn compile(
-    rules: &[Rule],
-    opt_out: Option<&str>,
-    opt_in: Option<&str>,
-) -> Result<Classifier, Vec<PatternError>> {
+fn compile(rules: &[Rule], opt_out: Option<&str>, opt_in: Option<&str>) -> Result<Classifier, Vec<PatternError>> {
     Classifier::compile(Lexicon::default(), rules, Roles { opt_out, opt_in, maybe: None })
 }
 
@@ -43,11 +39,12 @@ fn phrases_of_buyers_are_taken_for_what_they_mean() {
         ("eu não quero receber mais mensagens de vocês, obrigada", "pediu_parar"),
         ("NÃO QUERO MAIS", "pediu_parar"),
         // A sentence that only contains the word is no wish.
-        ("não quero sair do grupo, obrigado", "-"),
+        // It may be a person's business.
+        ("não quero sair do grupo, obrigado", "talvez_parar"),
         ("vou sair agora, depois te respondo", "-"),
         ("posso parar de pagar quando quiser?", "-"),
         ("meu marido não para de mandar eu estudar", "-"),
-        ("quero cancelar o pedido de ontem", "-"),
+        ("quero cancelar o pedido de ontem", "talvez_parar"),
         ("como faço pra sair da página de erro?", "-"),
         ("não me mande mais o link errado", "-"),
         ("para quem é o curso?", "-"),
