@@ -229,7 +229,7 @@ mod tests {
     /// A line with the words that its letters stand for.
     fn spoken(lexicon: &Lexicon, line: impl IntoIterator<Item = char>) -> String {
         let word = |letter| lexicon.letters.iter().find(|(_, known)| **known == letter).map(|(word, _)| word.clone());
-        line.into_iter().map(|letter| word(letter).unwrap_or(letter.to_string())).collect::<Vec<_>>().join(" ")
+        line.into_iter().map(|letter| word(letter).unwrap_or_else(|| letter.to_string())).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
