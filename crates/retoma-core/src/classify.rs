@@ -1,16 +1,24 @@
 //! The rule classifier (C2): text in, the word of a rule out. It only proposes; the table decides.
 //!
 //! Rules are tried in this order: those of the opt-out word first, whatever their priority, since silence that was asked
-//! for outranks every sale; then by priority, highest first; then in file order. Text is normalised before
-//! (see [`fold`]), patterns of `whole` and `words` alike. Regular expressions run in linear time on the normalised text,
-//! whatever a customer sends.
+//! for outranks every sale; then by priority, highest first; then in file order; those of a word that only may ask for
+//! silence (see [`hint`]) last, since they must not hide what else was said. Text is normalised before (see [`fold`]),
+//! patterns of `whole` and `words` alike. Phrases (see [`phrase`]) are laid over the words of the message with typing
+//! mistakes put right (see [`lexicon`]). They and regular expressions run in linear time, whatever a customer sends.
 
 use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+
+use lexicon::Lexicon;
 
 pub mod fold;
 mod hint;
+pub mod lexicon;
+mod phrase;
+
+/// What the phrases of one rule may take, compiled.
+const PHRASES_BYTES_MAX: usize = 16 << 20;
 
 /// How the patterns of a rule are laid over a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,11 +29,13 @@ pub enum Match {
     Words,
     /// A regular expression finds something in the normalised message.
     Regex,
+    /// Words and groups of words stand in the message as the phrase says. Vetoes are phrases, too.
+    Phrase,
 }
 
 impl Match {
     /// The words of the flow file.
-    pub const WORDS: [&'static str; 3] = ["whole", "words", "regex"];
+    pub const WORDS: [&'static str; 4] = ["whole", "words", "regex", "phrase"];
 
     /// The value of a word of the flow file.
     pub fn parse(word: &str) -> Option<Self> {
@@ -33,6 +43,7 @@ impl Match {
             "whole" => Match::Whole,
             "words" => Match::Words,
             "regex" => Match::Regex,
+            "phrase" => Match::Phrase,
             _ => return None,
         })
     }
@@ -49,7 +60,7 @@ pub struct Rule {
     pub matching: Match,
     /// Patterns; one is enough.
     pub any: Vec<String>,
-    /// Regular expressions that veto the rule.
+    /// Regular expressions that veto the rule; phrases where `matching` is [`Match::Phrase`].
     pub unless: Vec<String>,
 }
 
@@ -76,12 +87,25 @@ pub struct Hit<'a> {
     pub priority: i64,
 }
 
+/// The words with a role in the wish for silence (C12).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Roles<'a> {
+    /// Asks for silence (see [`Flow::opt_out_word`](crate::flow::Flow::opt_out_word)).
+    pub opt_out: Option<&'a str>,
+    /// Takes that back.
+    pub opt_in: Option<&'a str>,
+    /// May ask for silence.
+    pub maybe: Option<&'a str>,
+}
+
 /// Compiled rules of a flow. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Classifier {
+    lexicon: Arc<Lexicon>,
     rules: Arc<[Compiled]>,
     opt_out: Option<Arc<str>>,
     opt_in: Option<Arc<str>>,
+    maybe: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -90,53 +114,61 @@ struct Compiled {
     number: usize,
     emit: String,
     priority: i64,
-    patterns: Vec<(String, Pattern)>,
-    unless: Vec<Regex>,
+    /// As written, for people.
+    texts: Vec<String>,
+    patterns: Patterns,
+    unless: Patterns,
 }
 
+/// The patterns of one rule.
 #[derive(Debug)]
-enum Pattern {
-    Whole(Vec<String>),
-    Words(Vec<String>),
-    Regex(Regex),
+enum Patterns {
+    Whole(Vec<Vec<String>>),
+    Words(Vec<Vec<String>>),
+    Regex(Vec<Regex>),
+    /// One pass finds any of them: rules for silence have many phrases, and every message is asked.
+    Phrases(RegexSet),
 }
 
 impl Classifier {
-    /// Compiles rules given in file order. `opt_out` and `opt_in` are the words with these roles (see
-    /// [`Flow::opt_out_word`](crate::flow::Flow::opt_out_word)).
-    pub fn compile(rules: &[Rule], opt_out: Option<&str>, opt_in: Option<&str>) -> Result<Self, Vec<PatternError>> {
+    /// Compiles rules given in file order.
+    pub fn compile(mut lexicon: Lexicon, rules: &[Rule], roles: Roles<'_>) -> Result<Self, Vec<PatternError>> {
         let mut errors = Vec::new();
         let mut compiled: Vec<Compiled> = Vec::with_capacity(rules.len());
         for (number, rule) in rules.iter().enumerate() {
-            let mut refuse = |pattern: &str, problem: String| {
-                errors.push(PatternError { rule: number, pattern: pattern.to_owned(), problem });
-            };
-            let mut patterns = Vec::with_capacity(rule.any.len());
-            for text in &rule.any {
-                match Pattern::compile(rule.matching, text) {
-                    Ok(pattern) => patterns.push((text.clone(), pattern)),
-                    Err(problem) => refuse(text, problem),
+            let vetoes = if rule.matching == Match::Phrase { Match::Phrase } else { Match::Regex };
+            let patterns = Patterns::compile(rule.matching, &rule.any, &mut lexicon);
+            let unless = Patterns::compile(vetoes, &rule.unless, &mut lexicon);
+            match (patterns, unless) {
+                (Ok(patterns), Ok(unless)) => {
+                    let (emit, priority, texts) = (rule.emit.clone(), rule.priority, rule.any.clone());
+                    compiled.push(Compiled { number, emit, priority, texts, patterns, unless });
+                }
+                (patterns, unless) => {
+                    let refused = [patterns.err(), unless.err()].into_iter().flatten().flatten();
+                    errors.extend(refused.map(|(pattern, problem)| PatternError { rule: number, pattern, problem }));
                 }
             }
-            let mut unless = Vec::with_capacity(rule.unless.len());
-            for text in &rule.unless {
-                match compile_regex(text) {
-                    Ok(regex) => unless.push(regex),
-                    Err(problem) => refuse(text, problem),
-                }
-            }
-            compiled.push(Compiled { number, emit: rule.emit.clone(), priority: rule.priority, patterns, unless });
         }
         if !errors.is_empty() {
             return Err(errors);
         }
-        compiled.sort_by_key(|rule| (Some(rule.emit.as_str()) != opt_out, -rule.priority, rule.number));
-        Ok(Self { rules: compiled.into(), opt_out: opt_out.map(Arc::from), opt_in: opt_in.map(Arc::from) })
+        let has_role = |rule: &Compiled, role: Option<&str>| Some(rule.emit.as_str()) == role;
+        compiled.sort_by_key(|rule| {
+            (!has_role(rule, roles.opt_out), has_role(rule, roles.maybe), -rule.priority, rule.number)
+        });
+        Ok(Self {
+            lexicon: Arc::new(lexicon),
+            rules: compiled.into(),
+            opt_out: roles.opt_out.map(Arc::from),
+            opt_in: roles.opt_in.map(Arc::from),
+            maybe: roles.maybe.map(Arc::from),
+        })
     }
 
     /// What the text is taken for: the first rule that hits.
     pub fn classify(&self, text: &str) -> Hit<'_> {
-        let message = Message::of(text);
+        let message = self.message(text);
         let hit = self.rules.iter().find_map(|rule| Some((rule, rule.hit(&message)?)));
         match hit {
             Some((rule, pattern)) => Hit {
@@ -150,13 +182,19 @@ impl Classifier {
 
     /// Whether the text asks for silence (C12). Looked at in every raw message, before any burst is joined.
     pub fn is_opt_out(&self, text: &str) -> bool {
-        self.has_role(self.opt_out.as_deref(), &Message::of(text))
+        self.has_role(self.opt_out.as_deref(), &self.message(text))
     }
 
     /// Whether the text takes an opt-out back. One that asks for silence too does not.
     pub fn is_opt_in(&self, text: &str) -> bool {
-        let message = Message::of(text);
+        let message = self.message(text);
         self.has_role(self.opt_in.as_deref(), &message) && !self.has_role(self.opt_out.as_deref(), &message)
+    }
+
+    fn message(&self, text: &str) -> Message {
+        let folded = fold::fold(text);
+        let words = fold::words(&folded).map(str::to_owned).collect();
+        Message { line: self.lexicon.line(text), folded, words }
     }
 
     fn has_role(&self, word: Option<&str>, message: &Message) -> bool {
@@ -168,32 +206,62 @@ impl Classifier {
 impl Compiled {
     /// The pattern that hits, as written.
     fn hit(&self, message: &Message) -> Option<&str> {
-        let (text, _) = self.patterns.iter().find(|(_, pattern)| pattern.is_in(message))?;
-        let is_vetoed = self.unless.iter().any(|regex| regex.is_match(&message.folded));
-        (!is_vetoed).then_some(text.as_str())
+        let place = self.patterns.find(message)?;
+        let is_vetoed = self.unless.find(message).is_some();
+        (!is_vetoed).then_some(self.texts[place].as_str())
     }
 }
 
-impl Pattern {
-    fn compile(matching: Match, text: &str) -> Result<Self, String> {
-        if matching == Match::Regex {
-            return compile_regex(text).map(Pattern::Regex);
-        }
-        let folded = fold::fold(text);
-        let words: Vec<String> = fold::words(&folded).map(str::to_owned).collect();
-        if words.is_empty() {
-            return Err("it holds no letter and no digit, so it never matches".to_owned());
-        }
-        Ok(if matching == Match::Whole { Pattern::Whole(words) } else { Pattern::Words(words) })
+impl Patterns {
+    /// Errors come with the pattern as written.
+    fn compile(matching: Match, texts: &[String], lexicon: &mut Lexicon) -> Result<Self, Vec<(String, String)>> {
+        Ok(match matching {
+            Match::Whole => Patterns::Whole(each(texts, words)?),
+            Match::Words => Patterns::Words(each(texts, words)?),
+            Match::Regex => Patterns::Regex(each(texts, compile_regex)?),
+            Match::Phrase => {
+                let phrases = each(texts, |text| phrase::compile(text, lexicon))?;
+                let set = RegexSetBuilder::new(&phrases).size_limit(PHRASES_BYTES_MAX).build();
+                let refused = |error: regex::Error| (texts.join("; "), last_line(&error));
+                Patterns::Phrases(set.map_err(|error| vec![refused(error)])?)
+            }
+        })
     }
 
-    fn is_in(&self, message: &Message) -> bool {
+    /// The place of the first one that is in the message.
+    fn find(&self, message: &Message) -> Option<usize> {
         match self {
-            Pattern::Whole(words) => message.words == *words,
-            Pattern::Words(words) => message.words.windows(words.len()).any(|window| window == words),
-            Pattern::Regex(regex) => regex.is_match(&message.folded),
+            Patterns::Whole(all) => all.iter().position(|words| message.words == *words),
+            Patterns::Words(all) => {
+                all.iter().position(|words| message.words.windows(words.len()).any(|window| window == words))
+            }
+            Patterns::Regex(all) => all.iter().position(|regex| regex.is_match(&message.folded)),
+            Patterns::Phrases(set) => set.matches(&message.line).iter().next(),
         }
     }
+}
+
+/// All of them made, or every one that cannot be.
+fn each<T>(texts: &[String], mut make: impl FnMut(&str) -> Result<T, String>) -> Result<Vec<T>, Vec<(String, String)>> {
+    let mut errors = Vec::new();
+    let mut made = Vec::with_capacity(texts.len());
+    for text in texts {
+        match make(text) {
+            Ok(one) => made.push(one),
+            Err(problem) => errors.push((text.clone(), problem)),
+        }
+    }
+    if errors.is_empty() { Ok(made) } else { Err(errors) }
+}
+
+/// The words of a pattern.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    let folded = fold::fold(text);
+    let words: Vec<String> = fold::words(&folded).map(str::to_owned).collect();
+    if words.is_empty() {
+        return Err("it holds no letter and no digit, so it never matches".to_owned());
+    }
+    Ok(words)
 }
 
 /// A regular expression for normalised text. Accents and capitals that could never match are refused, or made not to
@@ -203,25 +271,23 @@ fn compile_regex(text: &str) -> Result<Regex, String> {
         return Err(format!("messages reach it without accents, so {accented:?} never matches"));
     }
     let regex = RegexBuilder::new(text).case_insensitive(true).size_limit(1 << 20).build();
-    let regex = regex.map_err(|error| error.to_string().lines().last().unwrap_or("it does not compile").to_owned())?;
+    let regex = regex.map_err(|error| last_line(&error))?;
     if regex.is_match("") {
         return Err("it matches every message, an empty one included".to_owned());
     }
     Ok(regex)
 }
 
+/// What a regular expression is refused for, without the drawing above it.
+fn last_line(error: &regex::Error) -> String {
+    error.to_string().lines().last().unwrap_or("it does not compile").to_owned()
+}
+
 /// A message made ready for matching.
 struct Message {
     folded: String,
     words: Vec<String>,
-}
-
-impl Message {
-    fn of(text: &str) -> Self {
-        let folded = fold::fold(text);
-        let words = fold::words(&folded).map(str::to_owned).collect();
-        Self { folded, words }
-    }
+    line: String,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! and fix. [`VENDAS`] is the flow that is shipped.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::classify::Classifier;
@@ -70,6 +71,8 @@ pub struct Flow {
     pub opt_out_word: Option<String>,
     /// The word that takes an opt-out back: the one of rules with `opt_in: true`, else `voltar` where a rule emits it.
     pub opt_in_word: Option<String>,
+    /// The word of rules with `maybe_opt_out: true`: what may ask for silence is answered, and a person is told (FC-58).
+    pub maybe_opt_out_word: Option<String>,
     /// When reminders may leave.
     pub calendar: Calendar,
     /// How many may leave.
@@ -101,7 +104,10 @@ impl Flow {
 
     /// The shipped flow.
     pub fn vendas() -> Self {
-        Self::parse(VENDAS, "vendas.yaml").expect("the shipped flow has no errors")
+        // Read once: compiling its rules takes longer than most of what is done with it.
+        static READ: LazyLock<Flow> =
+            LazyLock::new(|| Flow::parse(VENDAS, "vendas.yaml").expect("the shipped flow has no errors"));
+        READ.clone()
     }
 
     /// The row that answers a word in a state: globals first, then the table, the first that matches.

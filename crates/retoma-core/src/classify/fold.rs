@@ -6,7 +6,7 @@
 //! it does not know simply stays as it is.
 
 /// No rule needs more of a message than this; the rest of a pasted page is not read.
-const CHARS_MAX: usize = 4_096;
+pub(super) const CHARS_MAX: usize = 4_096;
 
 /// Normalises a text.
 pub fn fold(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! A weaker sign than an opt-out (FC-58): a word of asking for silence inside a sentence that as a whole asks for something
 //! else, or for nothing clear. It silences nobody; a person may want to look.
 
-use super::{Classifier, Message, Pattern};
+use super::{Classifier, Patterns};
 
 /// A verb for stopping, and the commonest preposition of the language.
 const TOO_COMMON: [&str; 1] = ["para"];
@@ -9,23 +9,26 @@ const TOO_COMMON: [&str; 1] = ["para"];
 const LETTERS_MIN: usize = 4;
 
 impl Classifier {
-    /// Whether the text holds a word that alone would be an opt-out, without being one.
+    /// Whether the text may ask for silence without clearly doing so: a rule with `maybe_opt_out: true` hits or, in a flow
+    /// with no such rule, a word stands in it that alone would be an opt-out.
     pub fn hints_at_opt_out(&self, text: &str) -> bool {
         let Some(opt_out) = self.opt_out.as_deref() else { return false };
-        let message = Message::of(text);
+        let message = self.message(text);
         if self.has_role(Some(opt_out), &message) {
             return false;
         }
+        if self.maybe.is_some() {
+            return self.has_role(self.maybe.as_deref(), &message);
+        }
         let rules = self.rules.iter().filter(|rule| rule.emit == opt_out);
-        let mut words = rules.flat_map(|rule| &rule.patterns).filter_map(|(_, pattern)| match pattern {
-            Pattern::Whole(words) => match words.as_slice() {
-                [word] if word.len() >= LETTERS_MIN && !TOO_COMMON.contains(&word.as_str()) => Some(word),
-                _ => None,
-            },
-            _ => None,
-        });
-        words.any(|word| message.words.contains(word))
+        let mut words =
+            rules.filter_map(|rule| if let Patterns::Whole(all) = &rule.patterns { Some(all) } else { None });
+        words.any(|all| all.iter().any(|words| is_telling(words) && message.words.contains(&words[0])))
     }
+}
+
+fn is_telling(words: &[String]) -> bool {
+    matches!(words, [word] if word.len() >= LETTERS_MIN && !TOO_COMMON.contains(&word.as_str()))
 }
 
 #[cfg(test)]

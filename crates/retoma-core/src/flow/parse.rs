@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Action, Debounce, Flow, Frequency, Limits, Message, Row, State, Timeout};
-use crate::classify::{Classifier, Match, Rule};
+use crate::classify::lexicon::Lexicon;
+use crate::classify::{Classifier, Match, Roles, Rule};
 use crate::event::EventKind;
 use crate::finding::{Finding, suggest};
 use crate::ids::FlowName;
@@ -35,6 +36,8 @@ pub(super) struct Lines {
     pub(super) words: BTreeMap<String, u32>,
     /// The rules as written, with their lines, in file order.
     pub(super) rules: Vec<(u32, RuleEntry)>,
+    /// The groups of words that rules may name.
+    pub(super) lexicon: Lexicon,
     pub(super) calendar: u32,
     pub(super) states: BTreeMap<String, u32>,
     pub(super) initials: Vec<String>,
@@ -49,6 +52,7 @@ pub(super) struct RuleEntry {
     pub(super) rule: Rule,
     opt_out: bool,
     opt_in: bool,
+    maybe_opt_out: bool,
 }
 
 #[derive(Default)]
@@ -131,7 +135,13 @@ fn read_flow(root: &Node, reader: &mut Reader<'_>) -> Option<Parsed> {
     let opt_in_word = role(&lines, reader, "opt_in", |rule| rule.opt_in)
         .or_else(|| lines.rules.iter().any(|(_, entry)| entry.rule.emit == "voltar").then(|| "voltar".to_owned()));
     cadence::resolve_types(&mut cadences, &words, opt_out_word.as_deref(), &lines, reader);
-    let classifier = compile_rules(&lines, opt_out_word.as_deref(), opt_in_word.as_deref(), reader);
+    let maybe_opt_out_word = role(&lines, reader, "maybe_opt_out", |rule| rule.maybe_opt_out);
+    let roles = Roles {
+        opt_out: opt_out_word.as_deref(),
+        opt_in: opt_in_word.as_deref(),
+        maybe: maybe_opt_out_word.as_deref(),
+    };
+    let classifier = compile_rules(&lines, roles, reader);
     let flow = Flow {
         name: FlowName::from(name.unwrap_or_default()),
         version,
@@ -144,6 +154,7 @@ fn read_flow(root: &Node, reader: &mut Reader<'_>) -> Option<Parsed> {
         classifier,
         opt_out_word,
         opt_in_word,
+        maybe_opt_out_word,
         calendar: calendar::read(fields.get("calendar"), reader),
         limits: read_limits(fields.get("limits"), reader),
         states,
@@ -216,8 +227,9 @@ fn read_debounce(node: Option<&Node>, reader: &mut Reader<'_>) -> Debounce {
 }
 
 fn read_rules(node: Option<&Node>, reader: &mut Reader<'_>, lines: &mut Lines) {
-    let classifier = node.and_then(|node| reader.fields(node, "`classifier`", &["rules"]));
-    let Some(rules) = classifier.and_then(|fields| fields.get("rules")) else { return };
+    let Some(fields) = node.and_then(|node| reader.fields(node, "`classifier`", &["groups", "rules"])) else { return };
+    lines.lexicon = read_groups(fields.get("groups"), reader);
+    let Some(rules) = fields.get("rules") else { return };
     for item in reader.list(rules, "`rules`") {
         if let Some(entry) = read_rule(item, reader) {
             lines.rules.push((item.line, entry));
@@ -225,8 +237,21 @@ fn read_rules(node: Option<&Node>, reader: &mut Reader<'_>, lines: &mut Lines) {
     }
 }
 
+/// `groups: {name: [words]}`.
+fn read_groups(node: Option<&Node>, reader: &mut Reader<'_>) -> Lexicon {
+    let entries = node.and_then(|node| reader.entries(node, "`groups`")).unwrap_or_default();
+    let groups: Vec<_> = entries.iter().map(|entry| (entry.key.clone(), read_texts(&entry.value, reader))).collect();
+    Lexicon::read(&groups).unwrap_or_else(|errors| {
+        for (place, problem) in errors {
+            let message = format!("the group `{}` cannot be used: {problem}", entries[place].key);
+            reader.error("C3", entries[place].line, message, "write words, such as nao, or mand(a|e|ar)");
+        }
+        Lexicon::default()
+    })
+}
+
 fn read_rule(node: &Node, reader: &mut Reader<'_>) -> Option<RuleEntry> {
-    const KEYS: [&str; 7] = ["emit", "priority", "match", "any", "unless", "opt_out", "opt_in"];
+    const KEYS: [&str; 8] = ["emit", "priority", "match", "any", "unless", "opt_out", "opt_in", "maybe_opt_out"];
     let fields = reader.fields(node, "a rule", &KEYS)?;
     let emit = fields.need("emit", "the rule", reader).and_then(|node| reader.name(node, "`emit`"));
     let priority = fields.get("priority").and_then(|node| reader.number(node, "`priority`")).unwrap_or(0);
@@ -243,10 +268,10 @@ fn read_rule(node: &Node, reader: &mut Reader<'_>) -> Option<RuleEntry> {
     if any.is_empty() {
         reader.error("Y2", node.line, "the rule has no pattern", "write `any: [..]`, or take the rule out");
     }
-    let opt_out = fields.get("opt_out").and_then(|node| reader.flag(node, "`opt_out`")).unwrap_or(false);
-    let opt_in = fields.get("opt_in").and_then(|node| reader.flag(node, "`opt_in`")).unwrap_or(false);
+    let mut flag = |key: &str| fields.get(key).and_then(|node| reader.flag(node, &format!("`{key}`"))).unwrap_or(false);
+    let (opt_out, opt_in, maybe_opt_out) = (flag("opt_out"), flag("opt_in"), flag("maybe_opt_out"));
     let rule = Rule { emit: emit?, priority, matching: matching.unwrap_or(Match::Whole), any, unless };
-    Some(RuleEntry { rule, opt_out, opt_in })
+    Some(RuleEntry { rule, opt_out, opt_in, maybe_opt_out })
 }
 
 fn read_texts(node: &Node, reader: &mut Reader<'_>) -> Vec<String> {
@@ -270,12 +295,16 @@ fn acknowledged(globals: &[Row], messages: &BTreeMap<String, Message>) -> Option
     globals.iter().find(|row| row.actions.iter().any(confirms)).map(|row| row.event.clone())
 }
 
-fn compile_rules(lines: &Lines, opt_out: Option<&str>, opt_in: Option<&str>, reader: &mut Reader<'_>) -> Classifier {
+fn compile_rules(lines: &Lines, roles: Roles<'_>, reader: &mut Reader<'_>) -> Classifier {
     let rules: Vec<Rule> = lines.rules.iter().map(|(_, entry)| entry.rule.clone()).collect();
-    Classifier::compile(&rules, opt_out, opt_in).unwrap_or_else(|errors| {
+    Classifier::compile(lines.lexicon.clone(), &rules, roles).unwrap_or_else(|errors| {
         for error in errors {
             let message = format!("the pattern {:?} cannot be used: {error}", error.pattern);
-            reader.error("C3", lines.rules[error.rule].0, message, "write it without accents, in regex syntax");
+            let fix = match rules[error.rule].matching {
+                Match::Phrase => "write words and {groups}, with ?, *, + or (a|b) where they may vary",
+                _ => "write it without accents, in regex syntax",
+            };
+            reader.error("C3", lines.rules[error.rule].0, message, fix);
         }
         Classifier::default()
     })

@@ -15,8 +15,11 @@ pub(crate) fn run(config: &Path, args: &Classify, json: bool) -> anyhow::Result<
     let flow = load::flow(config, &args.flow)?;
     let hit = flow.classifier.classify(&args.text);
     let opt_out = flow.classifier.is_opt_out(&args.text);
+    let maybe = flow.classifier.hints_at_opt_out(&args.text);
     if json {
-        output::json(&json!({ "word": hit.word, "rule": hit.rule, "priority": hit.priority, "opt_out": opt_out }));
+        output::json(
+            &json!({ "word": hit.word, "rule": hit.rule, "priority": hit.priority, "opt_out": opt_out, "maybe_opt_out": maybe }),
+        );
         return Ok(DONE);
     }
     match (hit.word, &hit.rule) {
@@ -31,6 +34,9 @@ pub(crate) fn run(config: &Path, args: &Classify, json: bool) -> anyhow::Result<
     }
     if opt_out {
         output::line("asks for silence: takes effect at once, for every conversation of the contact");
+    }
+    if maybe {
+        output::line("may ask for silence: answered as usual, and flagged `maybe_opt_out` for a person");
     }
     Ok(DONE)
 }

@@ -1,7 +1,7 @@
 //! Words: what is declared and unused, and who may ask for silence (S5, C2, C4, C5).
 
 use super::Checker;
-use crate::classify::{Classifier, Match, Rule, fold};
+use crate::classify::{Classifier, Match, Roles, Rule, fold};
 use crate::event::EventKind;
 
 /// Sentences that every sales chat hears. Two rules of one priority that both hit one of them depend on file order.
@@ -52,7 +52,9 @@ fn unused_words(checker: &mut Checker<'_>) {
     let mut said: Vec<&str> = Vec::new();
     for (line, entry) in &checker.lines.rules {
         let word = entry.rule.emit.as_str();
-        let has_role = [&flow.opt_out_word, &flow.opt_in_word].into_iter().any(|role| role.as_deref() == Some(word));
+        let has_role = [&flow.opt_out_word, &flow.opt_in_word, &flow.maybe_opt_out_word]
+            .into_iter()
+            .any(|role| role.as_deref() == Some(word));
         if !has_role && !said.contains(&word) && !checker.rows().any(|(row, _)| row.event == word) {
             let message = format!("no row answers `{word}`, so it counts as any message");
             checker.reader.warn("S5", *line, message, "add a row, or take the rule out");
@@ -125,7 +127,8 @@ fn equal_priorities(checker: &mut Checker<'_>) {
     let opt_out = checker.flow.opt_out_word.as_deref();
     // The everyday sentences that a rule hits. The opt-out word has no rivals: it is always tried first.
     let heard = |rule: &Rule| -> Vec<&'static str> {
-        let only = Classifier::compile(std::slice::from_ref(rule), None, None).unwrap_or_default();
+        let only = Classifier::compile(checker.lines.lexicon.clone(), std::slice::from_ref(rule), Roles::default())
+            .unwrap_or_default();
         EVERYDAY.into_iter().filter(|text| only.classify(text).word.is_some()).collect()
     };
     let rules = checker.lines.rules.iter().filter(|(_, entry)| Some(entry.rule.emit.as_str()) != opt_out);
