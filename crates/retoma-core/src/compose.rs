@@ -63,7 +63,8 @@ pub struct Composed {
 
 /// Composes a task's message.
 pub fn compose(flow: &Flow, view: &ContactView, task: &Task, now: Timestamp) -> Composed {
-    let (vars, perished) = vars_of(view, task, now);
+    let (mut vars, perished) = vars_of(view, task, now);
+    fill(flow, &mut vars);
     let text = match (&task.text, flow.messages.get(&task.message)) {
         (Some(text), _) => Ok(text.clone()),
         (None, Some(message)) => template::render(&message.text, &vars).map_err(|error| error.to_string()),
@@ -71,4 +72,53 @@ pub fn compose(flow: &Flow, view: &ContactView, task: &Task, now: Timestamp) -> 
     };
     let perished = perished && text.is_err();
     Composed { vars, text, perished }
+}
+
+/// What the flow says of its values: a `fallback` stands for one that nobody gave, and a link to a host that the flow does
+/// not allow counts as none, so that nobody is led to somebody else's page by whoever wrote into an event.
+fn fill(flow: &Flow, vars: &mut BTreeMap<String, String>) {
+    for (name, declared) in &flow.vars {
+        let is_foreign = |value: &String| !declared.allow_hosts.is_empty() && !declared.allows(value);
+        if vars.get(name).is_some_and(is_foreign) {
+            vars.remove(name);
+        }
+        if let (false, Some(fallback)) = (vars.contains_key(name), &declared.fallback) {
+            vars.insert(name.clone(), fallback.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // D6, C15
+    #[test]
+    fn a_fallback_stands_for_what_is_missing_and_a_foreign_link_is_missing() {
+        let flow = "flow: f\nvars:\n  contact.first_name: { fallback: \"amigo(a)\" }\n  checkout.url: { required: true, allow_hosts: [loja.exemplo, \"*.pagar.exemplo\"] }\n\
+             classifier: { rules: [{ emit: parar, opt_out: true, match: whole, any: sair }] }\n\
+             cadences: { pix: { starts_with: pix.created, cancel_on: [payment.approved], touches: [{ id: a, at: 15m, send: m }] } }\n\
+             messages: { m: { class: reminder, text: \"{{ contact.first_name }} {{ checkout.url }}\" } }\n";
+        let (flow, findings) = crate::flow::load(flow, "f.yaml");
+        let flow = flow.unwrap_or_else(|| panic!("{findings:?}"));
+        let table = [
+            ("https://loja.exemplo/a", Some("https://loja.exemplo/a")),
+            ("HTTPS://br.pagar.exemplo:443/a", Some("HTTPS://br.pagar.exemplo:443/a")),
+            ("https://pagar.exemplo/", None),
+            ("https://loja.exemplo@outra.exemplo/", None),
+            ("https://loja.exemplo.outra.exemplo/", None),
+            ("https:\\\\loja.exemplo/", None),
+            ("loja.exemplo/a", None),
+            ("javascript:alert(1)", None),
+        ];
+        for (url, expected) in table {
+            let mut vars = BTreeMap::from([("checkout.url".to_owned(), url.to_owned())]);
+            fill(&flow, &mut vars);
+            assert_eq!(vars.get("checkout.url").map(String::as_str), expected, "{url}");
+            assert_eq!(vars["contact.first_name"], "amigo(a)");
+        }
+        let mut known = BTreeMap::from([("contact.first_name".to_owned(), "Ana".to_owned())]);
+        fill(&flow, &mut known);
+        assert_eq!(known["contact.first_name"], "Ana");
+    }
 }

@@ -14,16 +14,25 @@ use crate::finding::Finding;
 use crate::ids::FlowName;
 use crate::task::{MessageClass, OnAmbiguous};
 
+mod around;
 mod check;
 pub mod draw;
+mod explain;
 mod parse;
 mod people;
+mod schema;
 
-pub use check::CODES;
+pub use around::{ChannelRules, Template, Variable, Window};
+pub use explain::{CODES, explain};
+pub(crate) use parse::type_of;
 pub use people::{LoopGuard, Takeover};
+pub use schema::SCHEMA;
 
 /// The shipped flow (C1), as the file that `retoma init` writes.
 pub const VENDAS: &str = include_str!("../flows/vendas.yaml");
+
+/// The flow of the template without a bot: cadences alone.
+pub const RECUPERACAO: &str = include_str!("../flows/recuperacao.yaml");
 
 /// Events that no file declares: the clock's, and the end of a cadence (D8).
 pub const BUILT_IN_WORDS: [&str; 2] = [TIMEOUT, REGUA_ESGOTADA];
@@ -33,6 +42,9 @@ pub const TIMEOUT: &str = "timeout";
 
 /// The word of a cadence that ended without a reply.
 pub const REGUA_ESGOTADA: &str = "regua_esgotada";
+
+/// The word of a touch that fell due, in a state whose `timeout` is its own deadline's.
+pub const TOUCH_SENT: &str = "touch.sent";
 
 /// Reads and checks a flow file. The flow is there if no finding is an error.
 pub fn load(text: &str, file: &str) -> (Option<Flow>, Vec<Finding>) {
@@ -85,10 +97,18 @@ pub struct Flow {
     pub globals: Vec<Row>,
     /// The table, in file order; the first row that matches wins.
     pub transitions: Vec<Row>,
+    /// What `timeout: {to}` of states says: asked when a state's own deadline passed and the table has no row for it.
+    pub clock_rows: Vec<Row>,
+    /// The values that messages may use, where the file declares them.
+    pub vars: BTreeMap<String, Variable>,
+    /// What the file says of channels.
+    pub channels: BTreeMap<String, ChannelRules>,
     /// Cadences by name.
     pub cadences: BTreeMap<String, Cadence>,
     /// Messages by name.
     pub messages: BTreeMap<String, Message>,
+    /// Where live conversations go whose state this version no longer has.
+    pub migrate: BTreeMap<String, String>,
     /// Scenarios written in the file.
     pub tests: Vec<crate::scenario::Scenario>,
 }
@@ -110,9 +130,25 @@ impl Flow {
         READ.clone()
     }
 
+    /// Whether conversations move through states. Without a table cadences start by their `starts_with` (C4), and what
+    /// holds in every state are the globals.
+    pub fn has_table(&self) -> bool {
+        !self.transitions.is_empty()
+    }
+
     /// The row that answers a word in a state: globals first, then the table, the first that matches.
     pub fn row(&self, state: &str, word: &str) -> Option<&Row> {
         self.globals.iter().chain(&self.transitions).find(|row| row.applies(state, word))
+    }
+
+    /// The row of a state's own deadline. Never that of a touch that fell due.
+    pub fn deadline_row(&self, state: &str) -> Option<&Row> {
+        self.row(state, TIMEOUT).or_else(|| self.clock_rows.iter().find(|row| row.applies(state, TIMEOUT)))
+    }
+
+    /// The row of a touch that fell due.
+    pub fn touch_row(&self, state: &str) -> Option<&Row> {
+        self.row(state, TIMEOUT).or_else(|| self.row(state, TOUCH_SENT))
     }
 
     /// This flow's word for a canonical type.
@@ -257,6 +293,10 @@ pub struct Message {
     pub class: MessageClass,
     /// A minijinja template over `contact.*`, `offer.*`, `order.*`, `pix.*`, `checkout.*`, `previous.*`.
     pub text: String,
+    /// The provider's template that stands for it outside the 24 h window.
+    pub template: Option<Template>,
+    /// Values that are to be renewed before it leaves.
+    pub refresh: Vec<String>,
     /// What happens if its outcome stays unknown; `None` asks the channel, then the class.
     pub on_ambiguous: Option<OnAmbiguous>,
 }

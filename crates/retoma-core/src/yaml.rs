@@ -168,8 +168,8 @@ pub(crate) fn read(text: &str, file: &str) -> Result<Node, Vec<Finding>> {
 fn refuse_old_readings(node: &Node, lines: &[&str], file: &str, findings: &mut Vec<Finding>) {
     const BOOLEAN_WORDS: [&str; 6] = ["on", "off", "yes", "no", "y", "n"];
     match &node.value {
-        Value::Text(text) if is_clock(text) && !is_quoted(lines, node.line, node.column) => {
-            let message = format!("{text} without quotes is a number for many YAML tools");
+        Value::Text(text) if (is_clock(text) || is_hours(text)) && !is_quoted(lines, node.line, node.column) => {
+            let message = format!("{text} without quotes is something else for many YAML tools");
             findings.push(Finding::error("N2", file, node.line, message, format!("write \"{text}\"")));
         }
         Value::List(items) => {
@@ -198,10 +198,22 @@ fn is_clock(text: &str) -> bool {
     is_number(parts.next()) && is_number(parts.next()) && parts.next().is_none()
 }
 
+/// `08:00-20:00`.
+fn is_hours(text: &str) -> bool {
+    text.split_once('-').is_some_and(|(from, to)| is_clock(from.trim()) && is_clock(to.trim()))
+}
+
 fn is_quoted(lines: &[&str], line: u32, column: u32) -> bool {
     let (Some(line), Some(column)) = (line.checked_sub(1), column.checked_sub(1)) else { return true };
     let character = lines.get(line as usize).and_then(|line| line.chars().nth(column as usize));
     matches!(character, Some('"' | '\'' | '|' | '>' | '*'))
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Every list of known keys that was asked for: what the JSON Schema is held against.
+    pub(crate) static KNOWN: std::cell::RefCell<std::collections::BTreeSet<std::collections::BTreeSet<String>>> =
+        const { std::cell::RefCell::new(std::collections::BTreeSet::new()) };
 }
 
 /// Takes a tree apart and keeps account of what was wrong.
@@ -236,6 +248,8 @@ impl<'a> Reader<'a> {
 
     /// The entries of a map whose keys are all among `known`. Nothing at all counts as an empty map.
     pub(crate) fn fields<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Option<Fields<'n>> {
+        #[cfg(test)]
+        KNOWN.with_borrow_mut(|lists| lists.insert(known.iter().map(|key| (*key).to_owned()).collect()));
         let entries = self.entries(node, what)?;
         for entry in entries {
             if !known.contains(&entry.key.as_str()) {

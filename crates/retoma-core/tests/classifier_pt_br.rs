@@ -29,8 +29,6 @@ impl Score {
 
     fn check(&self, label: &str, least_per_mille: usize) {
         let all = self.right + self.wrong.len();
-        println!("{label}: {} of {all}", self.right);
-        self.wrong.iter().for_each(|miss| println!("  {miss}"));
         assert!(self.right * 1_000 >= all * least_per_mille, "{label}: {} of {all}, {:#?}", self.right, self.wrong);
     }
 }

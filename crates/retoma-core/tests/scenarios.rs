@@ -1,6 +1,6 @@
 //! Scenarios of the shipped flow, played on the virtual clock: those it brings along, and those of `scenarios/vendas.yaml`.
 
-use retoma_core::flow::Flow;
+use retoma_core::flow::{Flow, RECUPERACAO};
 use retoma_core::play::{judge, play};
 use retoma_core::scenario::{self, Scenario};
 
@@ -25,6 +25,14 @@ fn and_what_happens_to_sellers_besides() {
     let file = scenario::parse(include_str!("scenarios/vendas.yaml"), "vendas.yaml").unwrap();
     assert_eq!((file.flow.as_deref(), file.scenarios.len()), (Some("vendas"), 18));
     must_come_true(&Flow::vendas(), &file.scenarios);
+}
+
+/// The template without a bot (C4, C12, C15): cadences start by their type, whoever answers talks to a person.
+#[test]
+fn the_flow_without_a_bot_does_what_its_own_scenarios_say() {
+    let flow = Flow::parse(RECUPERACAO, "recuperacao.yaml").unwrap();
+    assert!(!flow.has_table() && flow.tests.len() >= 8, "{}", flow.tests.len());
+    must_come_true(&flow, &flow.tests);
 }
 
 /// Replaying a scenario gives the same story to the millisecond (C5: jitter is drawn once).

@@ -113,9 +113,9 @@ pub(crate) struct Init {
 pub(crate) enum Template {
     /// Sales over WhatsApp: Hotmart and Evolution, from the first message to the payment.
     Vendas,
-    /// Recovery of unpaid checkouts without a conversation (comes with a later version).
+    /// Reminders for unpaid PIX, refused cards and abandoned carts, without a bot: whoever answers talks to a person.
     Recuperacao,
-    /// The idempotency gate alone, for n8n and the like (comes with a later version).
+    /// The idempotency gate alone, for n8n and the like: no flow, no message.
     Gateway,
 }
 
@@ -142,6 +142,12 @@ pub(crate) enum Role {
 pub(crate) struct Check {
     /// Flow files to check alone, without the configuration.
     pub(crate) flows: Vec<PathBuf>,
+    /// Say at length what a code means and what to do about it, like W2.
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["flows", "schema"])]
+    pub(crate) explain: Option<String>,
+    /// Print the JSON Schema of flow files, for editors that complete and underline.
+    #[arg(long, conflicts_with = "flows")]
+    pub(crate) schema: bool,
 }
 
 #[derive(Args)]
@@ -180,7 +186,12 @@ pub(crate) struct Classify {
     /// The flow's name, or its file.
     pub(crate) flow: String,
     /// What a customer might write.
-    pub(crate) text: String,
+    #[arg(required_unless_present = "file")]
+    pub(crate) text: Option<String>,
+    /// Instead: a file of phrases, one a line. With `word<TAB>phrase` the word is what you expect (`-` for none), and every
+    /// phrase that is taken for something else is shown; then the exit code is 1.
+    #[arg(long, value_name = "FILE", conflicts_with = "text")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// Which page of a list.

@@ -49,7 +49,8 @@ pub(super) fn ring(draft: &mut Draft<'_>, event: &Event) {
 
 /// The state's own deadline.
 fn own_timeout(draft: &mut Draft<'_>, conversation: &mut Conversation, event: &Event) {
-    ask(draft, conversation, &Cause::word(event, TIMEOUT));
+    let row = draft.flow.deadline_row(&conversation.state);
+    ask(draft, conversation, row, &Cause::word(event, TIMEOUT));
 }
 
 /// Touches fell due. After an outage there may be several: the latest stands for all of them, so that nobody is written to
@@ -64,7 +65,8 @@ fn hand_over(draft: &mut Draft<'_>, conversation: &mut Conversation, event: &Eve
     draft.close_tasks(alive, Reason::PiledUp);
     spread(draft, &latest);
     draft.decision.handed.push(latest.clone());
-    ask(draft, conversation, &Cause { touch: Some(latest), ..Cause::word(event, TIMEOUT) });
+    let row = draft.flow.touch_row(&conversation.state);
+    ask(draft, conversation, row, &Cause { touch: Some(latest), ..Cause::word(event, TIMEOUT) });
 }
 
 /// A touch that is handed over late (we were down, or the clock was) does not leave with all the others at once, as far as its
@@ -101,7 +103,8 @@ fn exhaust(draft: &mut Draft<'_>, conversation: &mut Conversation, event: &Event
     if is_over && silent_until <= draft.now {
         conversation.cadence = None;
         lead_on(draft, conversation, event);
-        return ask(draft, conversation, &Cause::word(event, REGUA_ESGOTADA));
+        let row = draft.flow.row(&conversation.state, REGUA_ESGOTADA);
+        return ask(draft, conversation, row, &Cause::word(event, REGUA_ESGOTADA));
     }
     conversation.deadline_at = Some(silent_until.max(table::look_again(draft.now)));
     draft.answer("waiting for the grace to pass");
@@ -115,16 +118,16 @@ fn lead_on(draft: &mut Draft<'_>, conversation: &mut Conversation, event: &Event
     if ends_in(&conversation.state) {
         return;
     }
-    let step = flow.row(&conversation.state, TIMEOUT).filter(|row| row.to.as_deref().is_some_and(ends_in));
+    let step = flow.touch_row(&conversation.state).filter(|row| row.to.as_deref().is_some_and(ends_in));
     if let Some(row) = step {
         let silent = Row { actions: Vec::new(), ..row.clone() };
         table::follow(draft, conversation, &silent, &Cause::word(event, TIMEOUT));
     }
 }
 
-/// Asks the table. A deadline that it does not answer is used up all the same, or it would pass for ever.
-fn ask(draft: &mut Draft<'_>, conversation: &mut Conversation, cause: &Cause<'_>) {
-    match draft.flow.row(&conversation.state, &cause.word) {
+/// Takes what the table answered. A deadline that it does not answer is used up all the same, or it would pass for ever.
+fn ask(draft: &mut Draft<'_>, conversation: &mut Conversation, row: Option<&Row>, cause: &Cause<'_>) {
+    match row {
         Some(row) => table::follow(draft, conversation, row, cause),
         None => {
             conversation.deadline_at = None;

@@ -27,7 +27,7 @@ pub(super) fn row_for_fact<'f>(flow: &'f Flow, state: &str, kind: EventKind) -> 
     if let Some(row) = flow.word_of(kind).and_then(|word| flow.row(state, word)) {
         return Some(Cow::Borrowed(row));
     }
-    let has_table = !flow.transitions.is_empty() || !flow.globals.is_empty();
+    let has_table = flow.has_table();
     let (name, _) = flow.cadences.iter().find(|(_, cadence)| !has_table && cadence.starts_with == Some(kind))?;
     let (from, except, event) = (Vec::new(), Vec::new(), kind.as_str().to_owned());
     Some(Cow::Owned(Row { from, except, event, to: None, actions: vec![Action::StartCadence(name.clone())] }))

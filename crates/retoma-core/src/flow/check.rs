@@ -2,9 +2,9 @@
 //! other, silence that cannot be asked for.
 //!
 //! Run by [`load`](super::load) on every flow file, before anything uses it. One function for each rule; the codes are
-//! those of [`CODES`], and each finding carries the line and what to write instead.
+//! those of [`CODES`](super::CODES), and each finding carries the line and what to write instead.
 
-use super::parse::{Lines, RowLines};
+use super::parse::{Lines, RowLines, is_silent};
 use super::{Action, BUILT_IN_WORDS, Flow, Row};
 use crate::finding::{Finding, suggest};
 use crate::scenario;
@@ -12,37 +12,10 @@ use crate::yaml::Reader;
 
 mod clocks;
 mod graph;
+mod limits;
 mod messages;
+mod values;
 mod words;
-
-/// Every code that reading and checking a flow may give, and what it means.
-pub const CODES: &[(&str, &str)] = &[
-    ("C1", "a cadence must be cancelled by payment.approved"),
-    ("C2", "there must be one way to ask for silence, in every state, and a single word must be the whole message"),
-    ("C3", "a pattern of a rule does not compile, or can never match"),
-    ("C4", "two rules of equal priority hit the same everyday sentence"),
-    ("C5", "text may not stand for what only the platform knows"),
-    ("C6", "a row arms a cadence that does not run in the state it leads to"),
-    ("C7", "cadences or touches whose task ids would be the same"),
-    ("L1", "a circle that sends messages for ever, by the clock alone"),
-    ("N1", "an unknown key or name"),
-    ("N2", "something that other YAML tools read differently"),
-    ("Q1", "no hour of the week is open"),
-    ("S1", "a state that nothing leads to"),
-    ("S2", "a state without a way out that is not final"),
-    ("S3", "not exactly one initial state, or a final state with a clock"),
-    ("S4", "a row that an earlier row covers"),
-    ("S5", "something declared that nothing uses"),
-    ("T1", "a state's own deadline ends before a cadence that runs there"),
-    ("T2", "jitter that is larger than half its delay, or that swaps touches"),
-    ("T3", "a touch may be so late that the next one overtakes it"),
-    ("V1", "a message asks for a value that no source knows"),
-    ("V4", "a message that nothing sends"),
-    ("V5", "a message's text is no template"),
-    ("Y1", "the file is not readable YAML"),
-    ("Y2", "a missing key, or a value of the wrong kind"),
-    ("Y3", "something that is understood and has no effect"),
-];
 
 /// A flow with its lines, and the findings so far.
 struct Checker<'a> {
@@ -61,7 +34,9 @@ pub(super) fn check(flow: &Flow, lines: &Lines, file: &str, is_whole: bool) -> V
     checker.is_whole = is_whole && checker.reader.findings.is_empty();
     words::check(&mut checker);
     clocks::check(&mut checker);
+    limits::check(&mut checker);
     messages::check(&mut checker);
+    values::check(&mut checker);
     if checker.is_whole {
         graph::check(&mut checker);
     }
@@ -73,13 +48,16 @@ impl<'a> Checker<'a> {
     /// All rows with their lines, in the order in which they are tried.
     fn rows(&self) -> impl Iterator<Item = (&'a Row, &'a RowLines)> + use<'a> {
         let globals = self.flow.globals.iter().zip(&self.lines.globals);
-        globals.chain(self.flow.transitions.iter().zip(&self.lines.transitions))
+        let table = self.flow.transitions.iter().zip(&self.lines.transitions);
+        globals.chain(table).chain(self.flow.clock_rows.iter().zip(&self.lines.clock_rows))
     }
 
     /// Whether a row may use the word as its event.
     fn is_event(&self, word: &str) -> bool {
         self.lines.words.contains_key(word)
             || BUILT_IN_WORDS.contains(&word)
+            || self.lines.intents.contains_key(word)
+            || is_silent(word)
             // Without a rule it is C2's to report.
             || self.flow.opt_out_word.as_deref() == Some(word)
             || self.lines.rules.iter().any(|(_, entry)| entry.rule.emit == word)
@@ -89,6 +67,7 @@ impl<'a> Checker<'a> {
         let emitted = self.lines.rules.iter().map(|(_, entry)| entry.rule.emit.as_str());
         let mut words: Vec<&str> =
             self.lines.words.keys().map(String::as_str).chain(emitted).chain(BUILT_IN_WORDS).collect();
+        words.extend(self.lines.intents.keys().map(String::as_str));
         words.sort_unstable();
         words.dedup();
         words.into_iter()
@@ -116,6 +95,25 @@ impl<'a> Checker<'a> {
                     // Channels are the configuration's to know.
                     Action::Call(_) | Action::Notify(_) => {}
                 }
+            }
+        }
+        for (old, new) in &self.flow.migrate {
+            let line = self.lines.migrate[old];
+            self.state(new, line);
+            if self.flow.states.contains_key(old) {
+                let message = format!("`migrate` names state {old}, which is still there");
+                self.reader.warn("Y3", line, message, "it takes effect where the state is gone; take the line out");
+            }
+        }
+        for (line, state) in &self.lines.reentry {
+            self.state(state, *line);
+        }
+        let emitted = self.lines.rules.iter().map(|(line, entry)| (*line, entry.rule.emit.as_str()));
+        let proposed = self.lines.model.iter().map(|(line, word)| (*line, word.as_str()));
+        for (line, word) in emitted.chain(proposed).filter(|_| !self.lines.intents.is_empty()) {
+            if !self.lines.intents.contains_key(word) && !self.lines.words.contains_key(word) {
+                let fix = suggest(word, self.lines.intents.keys().map(String::as_str));
+                self.reader.error("N1", line, format!("`{word}` is not among the declared intents"), fix);
             }
         }
         for (name, cadence) in &self.flow.cadences {

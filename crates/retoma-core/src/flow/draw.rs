@@ -56,7 +56,7 @@ impl<'a> Picture<'a> {
             .map(|(name, state)| Node { name, is_final: state.is_final, notes: notes(flow, name, state) })
             .collect();
         let mut arrows = Vec::new();
-        for row in flow.globals.iter().chain(&flow.transitions) {
+        for row in flow.globals.iter().chain(&flow.transitions).chain(&flow.clock_rows) {
             let from: Vec<&str> =
                 if row.from.is_empty() { vec![ANY] } else { row.from.iter().map(String::as_str).collect() };
             arrows.extend(from.into_iter().map(|from| Arrow {

@@ -146,7 +146,7 @@ fn read_step(node: &Node, reader: &mut Reader<'_>) -> Option<Step> {
 fn read_kind(node: &Node, reader: &mut Reader<'_>) -> Option<EventKind> {
     let word = reader.text(node, "`event`")?;
     let kinds = || EventKind::ALL.iter().copied().filter(|kind| *kind != EventKind::ClockTimeout);
-    let kind = kinds().find(|kind| kind.as_str() == word);
+    let kind = crate::flow::type_of(&word).filter(|kind| *kind != EventKind::ClockTimeout);
     if kind.is_none() {
         let fix = match word.as_str() {
             "timeout" | "clock.timeout" => "leave it out: the clock speaks by itself".to_owned(),
@@ -164,7 +164,8 @@ fn read_vars(fields: &Fields<'_>, reader: &mut Reader<'_>) -> BTreeMap<String, S
 }
 
 fn read_expect(node: &Node, reader: &mut Reader<'_>) -> Option<Expect> {
-    const KEYS: [&str; 6] = ["state", "sent", "sent_count", "sent_at", "sent_between", "avoided"];
+    // `skipped` is another word for `avoided`.
+    const KEYS: [&str; 7] = ["state", "sent", "sent_count", "sent_at", "sent_between", "avoided", "skipped"];
     let fields = reader.fields(node, "`expect`", &KEYS)?;
     let mut expect = Expect {
         state: fields.get("state").and_then(|node| reader.text(node, "`state`")),
@@ -181,7 +182,8 @@ fn read_expect(node: &Node, reader: &mut Reader<'_>) -> Option<Expect> {
     for (key, value) in pairs(&fields, "sent_between", reader) {
         expect.sent_between.extend(read_hours(value, reader).map(|hours| (key, hours)));
     }
-    for (key, value) in pairs(&fields, "avoided", reader) {
+    let skipped = pairs(&fields, "skipped", reader);
+    for (key, value) in pairs(&fields, "avoided", reader).into_iter().chain(skipped) {
         expect.avoided.extend(read_reason(value, reader).map(|reason| (key, reason)));
     }
     Some(expect)

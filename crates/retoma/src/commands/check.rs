@@ -2,19 +2,31 @@
 
 use std::path::Path;
 
-use retoma_core::finding::{Finding, Level};
-use retoma_core::flow::Flow;
+use retoma_core::finding::{Finding, Level, suggest};
+use retoma_core::flow::{self, Flow};
 use retoma_core::play;
 use serde_json::{Value, json};
 
 use crate::cli::Check;
 use crate::config::flows::read_one;
-use crate::fail::{DONE, FAILED};
+use crate::fail::{DONE, FAILED, usage};
 use crate::output;
 
 use super::load;
 
 pub(crate) fn run(config: &Path, args: &Check, json: bool) -> anyhow::Result<u8> {
+    if let Some(code) = &args.explain {
+        return tell(code, json);
+    }
+    if args.schema {
+        let schema: Value = serde_json::from_str(flow::SCHEMA)?;
+        if json {
+            output::json(&schema)
+        } else {
+            output::line(flow::SCHEMA.trim_end())
+        }
+        return Ok(DONE);
+    }
     let (findings, what) = if args.flows.is_empty() { of_config(config)? } else { of_flows(args) };
     let (errors, warnings) = load::split(&findings);
     if json {
@@ -29,6 +41,23 @@ pub(crate) fn run(config: &Path, args: &Check, json: bool) -> anyhow::Result<u8>
         }
     }
     Ok(if errors.is_empty() { DONE } else { FAILED })
+}
+
+/// The long form of a code.
+fn tell(code: &str, json: bool) -> anyhow::Result<u8> {
+    let Some((short, long)) = flow::explain(code) else {
+        let known = flow::CODES.iter().map(|(code, _)| *code);
+        return Err(usage(format!("there is no code {code:?}: {}", suggest(&code.to_uppercase(), known))));
+    };
+    let code = code.to_uppercase();
+    if json {
+        output::json(&json!({ "code": code, "short": short, "long": long }));
+    } else {
+        output::line(&format!("{code}: {short}"));
+        output::line("");
+        output::line(long);
+    }
+    Ok(DONE)
 }
 
 fn shown(finding: &Finding) -> Value {

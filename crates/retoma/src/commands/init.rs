@@ -5,21 +5,29 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use retoma_core::flow::VENDAS;
+use retoma_core::flow::{RECUPERACAO, VENDAS};
 use serde_json::json;
 
 use crate::cli::{Init, Template};
-use crate::fail::{DONE, usage};
+use crate::fail::DONE;
 use crate::{output, random};
 
 const CONFIG: &str = include_str!("../../templates/vendas/retoma.toml");
 const GITIGNORE: &str = include_str!("../../templates/vendas/gitignore");
+const GATEWAY: &str = include_str!("../../templates/gateway/retoma.toml");
+const GATEWAY_GITIGNORE: &str = include_str!("../../templates/gateway/gitignore");
 
 /// Bodies to try it with. They carry no date, so that they count as happening when they are sent.
 const EXAMPLES: [(&str, &str); 3] = [
     ("exemplos/pix.json", include_str!("../../templates/vendas/exemplos/pix.json")),
     ("exemplos/mensagem.json", include_str!("../../templates/vendas/exemplos/mensagem.json")),
     ("exemplos/pagamento.json", include_str!("../../templates/vendas/exemplos/pagamento.json")),
+];
+
+/// What a caller of the gate sends.
+const CALLS: [(&str, &str); 2] = [
+    ("exemplos/claim.json", include_str!("../../templates/gateway/exemplos/claim.json")),
+    ("exemplos/complete.json", include_str!("../../templates/gateway/exemplos/complete.json")),
 ];
 
 /// Secrets that the configuration names. Random at first: the provider's own replace those marked so.
@@ -29,18 +37,36 @@ const SECRETS: [(&str, &str); 3] = [
     ("secrets/evolution-key", "replace by the instance's apikey"),
 ];
 
-pub(crate) fn run(args: &Init, json: bool) -> anyhow::Result<u8> {
-    if args.template != Template::Vendas {
-        return Err(usage("this template comes with a later version; use --template vendas"));
+/// A file of a setup: where, what, and who may read it.
+type File = (&'static str, String, u32);
+
+/// The files of a template.
+fn files_of(template: Template) -> Vec<File> {
+    let open = |(file, content): (&'static str, &str)| (file, content.to_owned(), 0o644);
+    let of_flow = |config: String, flow: (&'static str, &str)| {
+        let mut files = vec![("retoma.toml", config, 0o644), open(flow), (".gitignore", GITIGNORE.to_owned(), 0o644)];
+        files.extend(EXAMPLES.map(open));
+        files.extend(SECRETS.map(|(file, _)| (file, format!("{}\n", random::text()), 0o600)));
+        files
+    };
+    match template {
+        Template::Vendas => of_flow(CONFIG.to_owned(), ("flows/vendas.yaml", VENDAS)),
+        // The same doors and the same way out; only the flow is another.
+        Template::Recuperacao => of_flow(
+            CONFIG.replace("flow = \"vendas\"", "flow = \"recuperacao\""),
+            ("flows/recuperacao.yaml", RECUPERACAO),
+        ),
+        Template::Gateway => {
+            let mut files = vec![open(("retoma.toml", GATEWAY)), open((".gitignore", GATEWAY_GITIGNORE))];
+            files.extend(CALLS.map(open));
+            files
+        }
     }
+}
+
+pub(crate) fn run(args: &Init, json: bool) -> anyhow::Result<u8> {
     let dir = &args.dir;
-    let mut files = vec![
-        ("retoma.toml", CONFIG.to_owned(), 0o644),
-        ("flows/vendas.yaml", VENDAS.to_owned(), 0o644),
-        (".gitignore", GITIGNORE.to_owned(), 0o644),
-    ];
-    files.extend(EXAMPLES.iter().map(|(file, body)| (*file, (*body).to_owned(), 0o644)));
-    files.extend(SECRETS.iter().map(|(file, _)| (*file, format!("{}\n", random::text()), 0o600)));
+    let files = files_of(args.template);
     // All or nothing: a folder with half a setup and half of somebody else's is worse than an error.
     if let Some((taken, ..)) = files.iter().find(|(file, ..)| dir.join(file).exists()) {
         bail!("{} is there already; nothing was written. Choose another folder", dir.join(taken).display());
@@ -52,7 +78,11 @@ pub(crate) fn run(args: &Init, json: bool) -> anyhow::Result<u8> {
         let names: Vec<_> = files.iter().map(|(file, ..)| *file).collect();
         output::json(&json!({ "dir": dir.display().to_string(), "files": names }));
     } else {
-        tell(dir);
+        match args.template {
+            Template::Gateway => tell_of_gateway(dir),
+            Template::Vendas => tell(dir, "vendas"),
+            Template::Recuperacao => tell(dir, "recuperacao"),
+        }
     }
     Ok(DONE)
 }
@@ -67,7 +97,7 @@ fn write(path: &Path, content: &str, mode: u32) -> anyhow::Result<()> {
     written.with_context(|| format!("{} cannot be written", path.display()))
 }
 
-fn tell(dir: &Path) {
+fn tell(dir: &Path, flow: &str) {
     let next = [
         "  retoma check            # the configuration and the flow, with its scenarios",
         "  retoma serve            # receive, decide, send; the status page is http://127.0.0.1:8080",
@@ -86,7 +116,7 @@ fn tell(dir: &Path) {
         "Before real use:",
     ];
     let dir = dir.display();
-    output::line(&format!("{dir} is ready: retoma.toml, flows/vendas.yaml, secrets/, exemplos/"));
+    output::line(&format!("{dir} is ready: retoma.toml, flows/{flow}.yaml, secrets/, exemplos/"));
     output::line("");
     output::line("Next:");
     output::line(&format!("  cd {dir}"));
@@ -95,4 +125,24 @@ fn tell(dir: &Path) {
         output::line(&format!("  {file:22}  {what}"));
     }
     output::line("  retoma.toml             the instance's name and the address of your Evolution API");
+}
+
+fn tell_of_gateway(dir: &Path) {
+    let next = [
+        "  retoma check            # the configuration",
+        "  retoma serve            # answer; the status page is http://127.0.0.1:8080",
+        "  retoma key create n8n --scope write     # in another terminal; the key is shown once",
+        "",
+        "Before the effect, ask; after it, tell. 201 means go on, anything else says why not:",
+        "  curl -i http://127.0.0.1:8080/v1/gate/cobranca/claim -H \"Authorization: Bearer KEY\" -d @exemplos/claim.json",
+        "  curl -i http://127.0.0.1:8080/v1/gate/cobranca/complete -H \"Authorization: Bearer KEY\" -d @exemplos/complete.json",
+        "",
+        "Name the kinds of effects of your own under [gate.scopes] in retoma.toml.",
+    ];
+    let dir = dir.display();
+    output::line(&format!("{dir} is ready: retoma.toml, exemplos/"));
+    output::line("");
+    output::line("Next:");
+    output::line(&format!("  cd {dir}"));
+    next.iter().for_each(|line| output::line(line));
 }

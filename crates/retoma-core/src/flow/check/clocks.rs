@@ -38,6 +38,11 @@ fn own_deadlines(checker: &mut Checker<'_>) {
         let Some(last) = cadence.touches.last() else { continue };
         let worst = last.at + last.jitter + last.max_late;
         for state in &cadence.runs_in {
+            // A deadline that leads to where the cadence goes on ends nothing.
+            let leads_to = checker.flow.deadline_row(state).and_then(|row| row.to.as_deref());
+            if leads_to.is_some_and(|to| to != state && runs_in(cadence, to)) {
+                continue;
+            }
             let after = checker.flow.states.get(state).and_then(|state| state.timeout).map(|timeout| timeout.after);
             if after.is_some_and(|after| after < worst) {
                 let message =
@@ -60,6 +65,15 @@ fn cancelling(checker: &mut Checker<'_>) {
             let fix = "add payment.approved to `cancel_on`";
             checker.reader.error("C1", checker.lines.cadences[name].cadence, message, fix);
         }
+    }
+    // An opt-out closes everything anyway. A file that says so at one cadence and not at another is a slip.
+    let Some(word) = checker.flow.opt_out_word.as_deref() else { return };
+    let says_so = |name: &String| checker.lines.cadences[name].cancel_on.iter().any(|(_, named)| named == word);
+    let (said, unsaid): (Vec<&String>, Vec<&String>) = checker.flow.cadences.keys().partition(|name| says_so(name));
+    for name in unsaid.into_iter().filter(|_| !said.is_empty()) {
+        let message = format!("cadence {name} does not name `{word}` in `cancel_on`, as others here do");
+        let line = checker.lines.cadences[name].cadence;
+        checker.reader.warn("C1", line, message, format!("add {word}; an opt-out closes what is unsent either way"));
     }
 }
 
@@ -144,11 +158,14 @@ fn arming(checker: &mut Checker<'_>) {
             checker.reader.error("C6", lines.row, message, "keep one `start_cadence`");
         }
     }
-    let has_table = !flow.transitions.is_empty() || !flow.globals.is_empty();
     for (name, cadence) in &flow.cadences {
         let line = checker.lines.cadences[name].cadence;
         let is_armed = checker.rows().any(|(row, _)| row.arms() == Some(name));
-        if cadence.starts_with.is_some() && has_table {
+        let by_type = |row: &crate::flow::Row| {
+            row.arms() == Some(name) && flow.words.get(&row.event).copied() == cadence.starts_with
+        };
+        let starts = checker.rows().any(|(row, _)| by_type(row));
+        if cadence.starts_with.is_some() && flow.has_table() && !starts {
             let message = format!("`starts_with` of cadence {name} has no effect: here rows arm cadences");
             checker.reader.warn("Y3", line, message, format!("add `start_cadence: {name}` to a row"));
         } else if !is_armed && cadence.starts_with.is_none() {
@@ -158,9 +175,10 @@ fn arming(checker: &mut Checker<'_>) {
     }
 }
 
-/// Q1: an hour in the week at which a reminder may leave.
+/// Q1: an hour in the week at which a reminder may leave, and for each touch a day on which it can.
 fn open_hours(checker: &mut Checker<'_>) {
-    if checker.flow.calendar.allowed.iter().all(Vec::is_empty) {
+    let week = &checker.flow.calendar.allowed;
+    if week.iter().all(Vec::is_empty) {
         let fix = "open some hours, such as mon-fri: [\"08:00-20:00\"]";
         checker.reader.error(
             "Q1",
@@ -168,5 +186,53 @@ fn open_hours(checker: &mut Checker<'_>) {
             "no hour of the week is open, so no reminder ever leaves",
             fix,
         );
+        return;
     }
+    let opening = openings(week);
+    for (name, cadence) in &checker.flow.cadences {
+        let touches = cadence.touches.iter().zip(&checker.lines.cadences[name].touches);
+        for (touch, line) in touches.filter(|(touch, _)| touch.before.is_none()) {
+            let (at, late) = (minutes(touch.at), minutes(touch.max_late));
+            // Whoever comes while we are open, on whatever day and at whatever minute. Who comes at night may be reached, so
+            // it is no error.
+            let comes = (0..WEEK).filter(|minute| opening[*minute] == 0);
+            let leaves = |came: usize| opening[(came + at) % WEEK] <= late;
+            if !comes.into_iter().any(leaves) {
+                let message = format!(
+                    "touch {} falls due outside the open hours on every weekday, and by the next ones it is too late",
+                    touch.id
+                );
+                checker.reader.warn(
+                    "Q1",
+                    *line,
+                    message,
+                    "write another `at`, a longer `max_late`, or open more hours",
+                );
+            }
+        }
+    }
+}
+
+const DAY: usize = 24 * 60;
+const WEEK: usize = 7 * DAY;
+
+fn minutes(duration: Duration) -> usize {
+    usize::try_from(duration.as_secs() / 60).unwrap_or(usize::MAX / 4)
+}
+
+/// For each minute of the week, how many minutes later the hours are open; 0 where they are.
+fn openings(week: &[Vec<(u16, u16)>; 7]) -> Vec<usize> {
+    let mut open = vec![false; WEEK];
+    for (day, hours) in week.iter().enumerate() {
+        for (from, to) in hours {
+            open[day * DAY + usize::from(*from)..day * DAY + usize::from(*to)].fill(true);
+        }
+    }
+    let mut wait = vec![0; WEEK];
+    // Twice backwards, so that the end of the week knows its beginning.
+    for minute in (0..2 * WEEK).rev() {
+        let next = wait[(minute + 1) % WEEK];
+        wait[minute % WEEK] = if open[minute % WEEK] { 0 } else { next + 1 };
+    }
+    wait
 }

@@ -1,10 +1,12 @@
-//! What leads where (S1 to S4, L1).
+//! What leads where (S1 to S4, L1, L2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Action, Checker};
 use crate::cadence::runs_in;
-use crate::flow::{REGUA_ESGOTADA, Row, TIMEOUT};
+use crate::event::EventKind;
+use crate::flow::parse::is_silent;
+use crate::flow::{BUILT_IN_WORDS, REGUA_ESGOTADA, Row, TIMEOUT, TOUCH_SENT};
 
 pub(super) fn check(checker: &mut Checker<'_>) {
     covered_rows(checker);
@@ -20,6 +22,7 @@ pub(super) fn check(checker: &mut Checker<'_>) {
     }
     silent_clocks(checker);
     endless(checker);
+    echoing(checker);
 }
 
 /// S3 and S2: one way in, and a way out of whatever is not final.
@@ -45,16 +48,38 @@ fn ends(checker: &mut Checker<'_>) {
             checker.reader.error("S3", line, message, "take `final` out, or the clock");
         }
         // Globals lead out of every state; a state that lives by them alone is one that nobody thought of.
-        let leads_out = |row: &Row| row.from.contains(name) && row.to.as_ref().is_some_and(|to| to != name);
-        if !state.is_final && !flow.transitions.iter().any(leads_out) {
+        let leads_out = |row: &&Row| row.from.contains(name) && row.to.as_ref().is_some_and(|to| to != name);
+        let own_rows = || flow.transitions.iter().chain(&flow.clock_rows);
+        if !state.is_final && !own_rows().any(|row| leads_out(&row)) {
             let message = format!("nothing leads out of state {name}");
             checker.reader.error("S2", line, message, "add a row that does, or write `final: true`");
-        } else if !state.is_final && state.timeout.is_some() && flow.row(name, TIMEOUT).is_none() {
+        } else if !state.is_final && state.timeout.is_some() && flow.deadline_row(name).is_none() {
             let message = format!("state {name} has a deadline, and no row answers it");
             let fix = format!("add a row {{ from: {name}, event: timeout, .. }}, or take the timeout out");
             checker.reader.error("S2", line, message, fix);
+        } else if !state.is_final && *name != flow.initial && is_forgotten(checker, name) {
+            let message = format!("whoever falls silent in state {name} stays there for ever: no clock runs in it");
+            let fix =
+                format!("write `timeout: {{ after: 48h }}` at {name} with a row that answers it, or `final: true`");
+            checker.reader.error("S2", line, message, fix);
         }
     }
+}
+
+/// Whether somebody is led there by what they do, and nothing but what they do next leads on; or a cadence runs there whose
+/// end nobody answers. Where the clock itself led (PERDIDO), it has said what it had to say.
+fn is_forgotten(checker: &Checker<'_>, state: &str) -> bool {
+    let flow = checker.flow;
+    let is_clock = |row: &Row| BUILT_IN_WORDS.contains(&row.event.as_str()) || row.event == TOUCH_SENT;
+    let leads_there = |row: &Row| row.to.as_deref() == Some(state) && row.from.iter().any(|from| from != state);
+    let goes_on = |row: &Row| row.arms().is_some() || row.to.as_deref().is_some_and(|to| to != state);
+    let leads_on = |row: &Row| is_clock(row) && row.applies(state, &row.event) && goes_on(row);
+    let (by_clock, by_others): (Vec<_>, Vec<_>) =
+        checker.rows().map(|(row, _)| row).filter(|row| leads_there(row)).partition(|row| is_clock(row));
+    let is_talk = by_clock.is_empty() && !by_others.is_empty();
+    let has_cadence = flow.cadences.values().any(|cadence| cadence.runs_in.iter().any(|word| word == state));
+    let leads_nowhere = !has_cadence || !checker.rows().any(|(row, _)| leads_on(row));
+    flow.states[state].timeout.is_none() && leads_nowhere && (is_talk || has_cadence)
 }
 
 /// S1: states that no row leads to, from the initial one on.
@@ -141,6 +166,43 @@ fn silent_clocks(checker: &mut Checker<'_>) {
     }
 }
 
+/// L2: answers that lead back to themselves, as often as somebody writes, and nothing in the file that ends it.
+fn echoing(checker: &mut Checker<'_>) {
+    let flow = checker.flow;
+    if checker.lines.says_most {
+        return;
+    }
+    let is_chat = |row: &Row| {
+        let kind = flow.words.get(&row.event);
+        let is_word = kind.is_none() || kind == Some(&EventKind::MessageReceived);
+        is_word && !BUILT_IN_WORDS.contains(&row.event.as_str()) && !is_silent(&row.event)
+    };
+    let speaks = |row: &Row| row.actions.iter().any(|action| matches!(action, Action::Send(_) | Action::Call(_)));
+    let table = flow.transitions.iter().zip(&checker.lines.transitions);
+    let answers: Vec<_> = table.filter(|(row, lines)| is_chat(row) && speaks(row) && !lines.says_max_times).collect();
+    let mut edges: Edges<'_> = BTreeMap::new();
+    for (row, _) in &answers {
+        for from in &row.from {
+            edges.entry(from).or_default().insert(row.to.as_deref().unwrap_or(from));
+        }
+    }
+    let comes_back =
+        |row: &Row, from: &String| reachable_from(row.to.as_deref().unwrap_or(from), &edges).contains(from.as_str());
+    let looping: Vec<_> = answers.iter().filter(|(row, _)| row.from.iter().any(|from| comes_back(row, from))).collect();
+    let Some((first, lines)) = looping.first() else { return };
+    let others = match looping.len() {
+        1 => String::new(),
+        n => format!(" (and {} more)", n - 1),
+    };
+    let message = format!(
+        "two robots could answer each other here for ever, from {} on `{}`{others}: nothing in the file ends it",
+        first.from.join(", "),
+        first.event
+    );
+    let fix = "write `inbound: { bot_loop_guard: { most: { max: 20, per: 10m } } }`, or `max_times` at the row";
+    checker.reader.warn("L2", lines.row, message, fix);
+}
+
 /// A step that the clock takes by itself.
 struct Tick<'a> {
     from: &'a str,
@@ -178,13 +240,13 @@ fn ticks<'a>(checker: &Checker<'a>) -> Vec<Tick<'a>> {
     let mut ticks = Vec::new();
     for (name, state) in &flow.states {
         let has_cadence = flow.cadences.values().any(|cadence| runs_in(cadence, name));
-        for word in [TIMEOUT, REGUA_ESGOTADA] {
+        for word in [TIMEOUT, REGUA_ESGOTADA, TOUCH_SENT] {
             let happens = if word == TIMEOUT { state.timeout.is_some() || has_cadence } else { has_cadence };
             let row = checker.rows().find(|(row, _)| row.applies(name, word));
             let Some((row, lines)) = row.filter(|_| happens) else { continue };
             let sends = row.actions.iter().any(|action| matches!(action, Action::Send(_) | Action::Call(_)));
             // Without a deadline of its own the state's `timeout` is a touch that falls due, and names it.
-            let is_touch = word == TIMEOUT && state.timeout.is_none();
+            let is_touch = word == TOUCH_SENT || (word == TIMEOUT && state.timeout.is_none());
             ticks.push(Tick {
                 from: name,
                 to: row.to.as_deref().unwrap_or(name),

@@ -1,21 +1,16 @@
-//! Messages: texts that are no templates, values that no source knows, messages that nothing sends (V1, V4, V5).
+//! Messages: texts that are no templates, messages that nothing sends (V4, V5).
 
 use std::collections::BTreeSet;
 
 use super::{Action, Checker};
-use crate::finding::suggest;
 use crate::template::{self, RenderError};
-
-/// Where values come from: the person, the platform's event, the cycle itself.
-const PLACES: [&str; 6] = ["contact", "offer", "order", "pix", "checkout", "previous"];
 
 pub(super) fn check(checker: &mut Checker<'_>) {
     if checker.is_whole {
         unsent(checker);
     }
-    for (name, message) in &checker.flow.messages {
-        let line = checker.lines.messages[name].text;
-        match template::compile(&message.text) {
+    for (name, text, line) in texts(checker) {
+        match template::compile(text) {
             Err(RenderError::Invalid { line: inner, problem }) => {
                 let message = format!("the text of {name} is no template, in its line {inner}: {problem}");
                 checker.reader.error("V5", line, message, "close every {{ }} and {% %}");
@@ -23,12 +18,23 @@ pub(super) fn check(checker: &mut Checker<'_>) {
             Err(error) => {
                 checker.reader.error("V5", line, format!("the text of {name}: {error}"), "write a shorter text")
             }
-            Ok(()) => unknown_values(checker, name, &message.text, line),
+            Ok(()) => {}
         }
-        if message.text.trim().is_empty() {
+        if text.trim().is_empty() {
             checker.reader.error("Y2", line, format!("the text of {name} is empty"), "write a text");
         }
     }
+}
+
+/// Every text with its message's name and its line, variants included.
+pub(super) fn texts<'a>(checker: &Checker<'a>) -> Vec<(&'a str, &'a str, u32)> {
+    let mut texts = Vec::new();
+    for (name, message) in &checker.flow.messages {
+        let lines = &checker.lines.messages[name];
+        texts.push((name.as_str(), message.text.as_str(), lines.text));
+        texts.extend(lines.variants.iter().map(|(line, text)| (name.as_str(), text.as_str(), *line)));
+    }
+    texts
 }
 
 /// V4: messages that no row and no touch names.
@@ -48,16 +54,5 @@ fn unsent(checker: &mut Checker<'_>) {
             format!("nothing sends the message `{name}`"),
             "add a row or a touch, or take it out",
         );
-    }
-}
-
-/// V1: names outside the places that values come from.
-fn unknown_values(checker: &mut Checker<'_>, message: &str, text: &str, line: u32) {
-    for name in template::variables(text) {
-        let place = name.split('.').next().unwrap_or_default();
-        if !PLACES.contains(&place) || !name.contains('.') {
-            let fix = suggest(place, PLACES);
-            checker.reader.warn("V1", line, format!("no source knows `{name}`, which {message} asks for"), fix);
-        }
     }
 }

@@ -1,5 +1,7 @@
+mod exemplo;
+
 use crate::finding::Level::{self, Error, Warning};
-use crate::flow::{CODES, VENDAS, load};
+use crate::flow::{CODES, RECUPERACAO, VENDAS, load};
 
 /// A small flow without findings. Tests plant one mistake in it.
 const GOOD: &str = r#"flow: pequeno
@@ -7,6 +9,7 @@ events:
   msg: message.received
   pix: pix.created
   pago: payment.approved
+inbound: { bot_loop_guard: { most: { max: 20, per: 10m } } }
 classifier:
   rules:
     - { emit: parar, opt_out: true, match: whole, any: [sair, parar] }
@@ -85,14 +88,14 @@ fn check(table: &[Planted]) {
 }
 
 macro_rules! planted {
-    ($($code:literal $level:ident at $at:literal: $message:literal / $fix:literal <- $(($old:literal, $new:literal)),+;)*) => {
-        check(&[$(Planted { edits: &[$(($old, $new)),+], code: $code, level: $level, at: $at, message: $message, fix: $fix }),*])
+    ($($code:literal $level:ident at $at:literal: $message:literal / $fix:literal <- $($edit:expr),+;)*) => {
+        check(&[$(Planted { edits: &[$($edit),+], code: $code, level: $level, at: $at, message: $message, fix: $fix }),*])
     };
 }
 
 #[test]
-fn a_sound_flow_has_no_findings_and_neither_has_the_shipped_one() {
-    for (file, text) in [("pequeno.yaml", GOOD), ("vendas.yaml", VENDAS)] {
+fn a_sound_flow_has_no_findings_and_neither_have_the_shipped_ones() {
+    for (file, text) in [("pequeno.yaml", GOOD), ("vendas.yaml", VENDAS), ("recuperacao.yaml", RECUPERACAO)] {
         let (flow, findings) = load(text, file);
         assert_eq!(findings.iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
         assert!(flow.is_some());
@@ -144,6 +147,7 @@ fn names_in_scenarios_are_checked_too() {
 fn what_other_yaml_tools_read_differently_is_refused() {
     planted! {
         "N2" Error at "on: x": "`on` is true or false" / "another word" <- ("class: reply, text: \"Oi!\"", "on: x, class: reply, text: a");
+        "N2" Error at "08:00-20:00": "08:00-20:00 without quotes" / "\"08:00-20:00\"" <- ("states:", "calendar: { allowed: { all: 08:00-20:00 } }\nstates:");
         "N2" Error at "22:00": "22:00 without quotes" / "\"22:00\"" <- ("text: \"Oi!\"", "text: 22:00");
     }
 }
@@ -188,7 +192,7 @@ fn what_is_declared_and_unused_is_named() {
         "S5" Warning at "  outra:": "nothing arms cadence outra" / "start_cadence: outra" <-
             ("messages:", "  outra: { cancel_on: [pago], touches: [{ id: a, at: 1h, send: lembrete }] }\nmessages:");
         "V4" Warning at "  sobra:": "nothing sends the message `sobra`" / "take it out" <- ("  tchau:", "  sobra: { class: reply, text: a }\n  tchau:");
-        "Y3" Warning at "lembrar:": "`starts_with` of cadence lembrar has no effect" / "start_cadence: lembrar" <- ("    runs_in: [PIX]", "    runs_in: [PIX]\n    starts_with: pix");
+        "Y3" Warning at "lembrar:": "`starts_with` of cadence lembrar has no effect" / "start_cadence: lembrar" <- ("    runs_in: [PIX]", "    runs_in: [PIX]\n    starts_with: boleto.created");
     }
 }
 
@@ -254,16 +258,134 @@ fn silence_and_payment_are_never_left_to_chance() {
         "C4" Warning at "emit: compra": "\"quanto custa?\" is both `preco` and `compra`" / "higher priority" <-
             ("states:", "    - { emit: compra, priority: 5, match: words, any: [custa] }\nstates:"),
             ("  - { from: PIX, event: timeout", "  - { from: CONVERSA, event: compra, to: PERDIDO }\n  - { from: PIX, event: timeout");
+        "C1" Warning at "  outra:": "does not name `parar`" / "add parar" <-
+            ("cancel_on: [payment.approved]", "cancel_on: [payment.approved, parar]"),
+            ("messages:", "  outra: { runs_in: [PIX], cancel_on: [pago], touches: [{ id: a, at: 1h, send: lembrete }] }\nmessages:"),
+            ("[NOVO, CONVERSA, PERDIDO], event: pix, to: PIX, do: [start_cadence: lembrar] }",
+             "[NOVO, CONVERSA], event: pix, to: PIX, do: [start_cadence: lembrar] }\n  - { from: PERDIDO, event: pix, to: PIX, do: [start_cadence: outra] }");
+        "C2" Error at "may_emit": "a model may propose `parar`" / "may_emit" <- ("classifier:\n", "classifier:\n  llm: { may_emit: [parar] }\n");
+        "C2" Error at "event: parar, scope": "silences one sale only" / "scope: contact" <- ("event: parar, to: FORA", "event: parar, scope: cycle, to: FORA");
+        "C2" Error at "event: parar, to": "silences one sale only" / "final: contact" <- ("FORA: { final: true }", "FORA: { final: cycle }");
+        "C3" Error at "match: regex": "unbounded" / ".{0,30}" <- ("match: words, any: [preco, \"quanto custa\"]", "match: regex, any: ['quanto.*custa']");
+        "C5" Error at "may_emit": "can never be `pago`" / "word of its own" <- ("classifier:\n", "classifier:\n  llm: { may_emit: [pago] }\n");
         "C5" Error at "emit: pago": "a message can never be `pago`" / "word of its own" <-
             ("states:", "    - { emit: pago, match: words, any: [\"ja paguei\"] }\nstates:");
     }
 }
 
 #[test]
+fn a_state_without_a_clock_forgets_whoever_falls_silent_in_it() {
+    planted! {
+        "S2" Error at "CONVERSA: {}": "falls silent in state CONVERSA" / "timeout: { after: 48h }" <-
+            ("{ timeout: { after: 2h, jitter: 5m } }", "{}"),
+            ("  - { from: CONVERSA, event: timeout, to: PERDIDO }\n", "  - { from: CONVERSA, event: preco, to: PERDIDO }\n"),
+            ("  - { from: CONVERSA, event: preco, to: CONVERSA, do: [send: oferta] }\n", "  - { from: PERDIDO, event: preco, to: CONVERSA, do: [send: oferta] }\n");
+        "S2" Error at "  PIX: {}": "falls silent in state PIX" / "final: true" <-
+            ("  - { from: PIX, event: regua_esgotada, to: PERDIDO }\n", "  - { from: PIX, event: msg, to: PERDIDO }\n");
+    }
+    // A deadline may name its state itself.
+    let file = plant(&[
+        ("{ timeout: { after: 2h, jitter: 5m } }", "{ timeout: { after: 2h, jitter: 5m, to: PERDIDO } }"),
+        ("  - { from: CONVERSA, event: timeout, to: PERDIDO }\n", ""),
+    ]);
+    let (flow, findings) = load(&file, "");
+    assert_eq!(findings, []);
+    let flow = flow.unwrap();
+    assert_eq!(flow.deadline_row("CONVERSA").and_then(|row| row.to.as_deref()), Some("PERDIDO"));
+    assert!(flow.touch_row("CONVERSA").is_none(), "a touch that falls due does not end the state");
+}
+
+const CHANNEL: (&str, &str) = ("states:\n", "channels: { zap: { provider: whatsapp_cloud } }\nstates:\n");
+
+// D6
+#[test]
+fn touches_outside_the_window_need_a_template_or_a_word() {
+    planted! {
+        "W2" Error at "t15": "counts from what is no message" / "`template`" <- CHANNEL, ("      - { id: t4h, at: 4h, jitter: 10m, send: lembrete }\n", "");
+        "W1" Error at "t23h": "23h55m" / "window_closed: skip" <- CHANNEL,
+            ("event: pix, to: PIX, do: [start_cadence: lembrar]", "event: preco, to: PIX, do: [start_cadence: lembrar]"), ("  pix: pix.created\n", ""),
+            ("  - { from: CONVERSA, event: preco, to: CONVERSA, do: [send: oferta] }\n", "  - { from: CONVERSA, event: msg, to: CONVERSA, do: [send: oferta] }\n"),
+            ("id: t4h, at: 4h, jitter: 10m", "id: t23h, at: 23h, max_late: 55m");
+        "P1" Error at "zap: {": "before the provider can have sent it" / "total_timeout: 36s" <-
+            ("states:\n", "channels:\n  zap: { send: { total_timeout: 20s, typing_delay: 31s } }\nstates:\n");
+    }
+    let skipping = ("states:\n", "channels: { zap: { provider: whatsapp_cloud, window_closed: skip } }\nstates:\n");
+    assert_eq!(load(&plant(&[skipping]), "").1, []);
+}
+
+#[test]
+fn more_than_the_caps_let_through_is_named() {
+    planted! {
+        "L3" Warning at "  lembrar:": "2 reminders within 1d, and only 1" / "`limits.frequency`" <-
+            ("states:\n", "limits: { frequency: [{ max: 1, per: 24h }] }\nstates:\n");
+    }
+}
+
+// C10
+#[test]
+fn two_robots_must_come_to_an_end() {
+    planted! {
+        "L2" Warning at "event: preco, to: CONVERSA": "from CONVERSA on `preco`" / "most: { max: 20, per: 10m }" <-
+            ("inbound: { bot_loop_guard: { most: { max: 20, per: 10m } } }\n", "");
+    }
+}
+
+// D10
+#[test]
+fn a_dead_code_is_never_sent_hours_later() {
+    planted! {
+        "V2" Error at "t4h": "touch t4h sends `pix.code` 4h after" / "{% if pix.code %}" <-
+            ("      - { id: t15, at: 15m, jitter: 2m, send: lembrete }\n", ""),
+            ("Falta pagar {{ offer.name }}", "Falta pagar {{ pix.code }}");
+    }
+    let table = [
+        // One that can do without it, one that lives long enough, one that counts back from the end.
+        [
+            ("Falta pagar {{ offer.name }}", "{% if pix.code %}{{ pix.code }}{% else %}Oi{% endif %}"),
+            ("states:\n", "states:\n"),
+        ],
+        [
+            ("Falta pagar {{ offer.name }}", "{{ pix.code }}"),
+            (
+                "states:\n",
+                "vars: { pix.code: { perishable: pix.expires_at, life: 24h }, order.total: { fallback: x } }\nstates:\n",
+            ),
+        ],
+        [("Falta pagar {{ offer.name }}", "{{ pix.code }}"), ("at: 4h, jitter: 10m", "at: 5m, before: pix.expires_at")],
+    ];
+    for edits in table {
+        assert_eq!(load(&plant(&edits), "").1, [], "{edits:?}");
+    }
+}
+
+#[test]
+fn declared_values_are_all_declared_and_none_is_left_open() {
+    planted! {
+        "V1" Error at "order.total: {}": "nobody gave `order.total`" / "`fallback`" <-
+            ("states:\n", "vars:\n  order.total: {}\n  offer.name: { required: true }\nstates:\n");
+        "V1" Error at "loja.cidade: {": "no source gives it" / "`source:`" <-
+            ("states:\n", "vars:\n  loja.cidade: { required: true }\n  order.total: { fallback: x }\n  offer.name: { required: true }\nstates:\n");
+        "V1" Error at "lembrete: { class": "`offer.name`, which lembrete asks for" / "`offer.nome`" <-
+            ("states:\n", "vars: { offer.nome: { required: true }, order.total: { fallback: x } }\nstates:\n");
+        "V3" Error at "oi: { class": "leads to pix.exemplo.net" / "loja.exemplo.com.br" <-
+            ("states:\n", "vars: { checkout.url: { required: true, allow_hosts: [loja.exemplo.com.br] }, offer.name: { required: true }, order.total: { fallback: x } }\nstates:\n"),
+            ("\"Oi!\"", "\"Oi! https://pix.exemplo.net/a e https://loja.exemplo.com.br/b\"");
+    }
+}
+
+#[test]
+fn a_touch_that_no_day_lets_through_is_named() {
+    planted! {
+        "Q1" Warning at "t4h": "outside the open hours on every weekday" / "longer `max_late`" <-
+            ("states:\n", "calendar: { allowed: { all: \"08:00-12:00\" } }\nstates:\n"), ("at: 4h, jitter: 10m", "at: 5h, max_late: 1h");
+    }
+}
+
+#[test]
 fn messages_must_be_templates_over_known_values() {
     planted! {
-        "V1" Warning at "text: \"{{ contato.nome }}\"": "`contato.nome`" / "`contact`" <- ("\"Oi!\"", "\"{{ contato.nome }}\"");
-        "V1" Warning at "text: \"{{ nome }}\"": "`nome`" / "known here" <- ("\"Oi!\"", "\"{{ nome }}\"");
+        "V1" Error at "text: \"{{ contato.nome }}\"": "`contato.nome`" / "`contact`" <- ("\"Oi!\"", "\"{{ contato.nome }}\"");
+        "V1" Error at "text: \"{{ nome }}\"": "`nome`" / "known here" <- ("\"Oi!\"", "\"{{ nome }}\"");
         "V5" Error at "text: \"{{ contact.first_name\"": "no template, in its line 1" / "close every" <- ("\"Oi!\"", "\"{{ contact.first_name\"");
         "Y2" Error at "text: \"\"": "is empty" / "write a text" <- ("\"Oi!\"", "\"\"");
     }

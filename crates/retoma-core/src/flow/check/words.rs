@@ -1,11 +1,13 @@
 //! Words: what is declared and unused, and who may ask for silence (S5, C2, C4, C5).
 
+use std::collections::BTreeSet;
+
 use super::Checker;
 use crate::classify::{Classifier, Match, Roles, Rule, fold};
 use crate::event::EventKind;
 
 /// Sentences that every sales chat hears. Two rules of one priority that both hit one of them depend on file order.
-const EVERYDAY: [&str; 16] = [
+const EVERYDAY: [&str; 21] = [
     "oi",
     "bom dia",
     "tudo bem?",
@@ -22,6 +24,11 @@ const EVERYDAY: [&str; 16] = [
     "obrigado",
     "sair",
     "quero falar com uma pessoa",
+    "quero saber o valor",
+    "quero pensar melhor",
+    "já fiz o pix",
+    "achei o valor caro",
+    "esse link é golpe?",
 ];
 
 pub(super) fn check(checker: &mut Checker<'_>) {
@@ -31,25 +38,39 @@ pub(super) fn check(checker: &mut Checker<'_>) {
     silence(checker);
     short_words(checker);
     emitted_facts(checker);
+    unbounded(checker);
     equal_priorities(checker);
 }
 
 /// S5: words that no row answers.
 fn unused_words(checker: &mut Checker<'_>) {
     let flow = checker.flow;
-    let is_answered = |word: &str| checker.rows().any(|(row, _)| row.event == word);
+    let answered: BTreeSet<&str> = checker.rows().map(|(row, _)| row.event.as_str()).collect();
+    let is_answered = |word: &str| answered.contains(word);
     // A flow without a table uses types, not words.
     let unused: Vec<_> =
-        checker.lines.words.iter().filter(|(word, _)| has_table(checker) && !is_answered(word)).collect();
+        checker.lines.words.iter().filter(|(word, _)| checker.flow.has_table() && !is_answered(word)).collect();
     for (word, line) in unused {
-        let kind = flow.words[word];
-        let is_named = flow.cadences.values().any(|cadence| cadence.cancel_on.contains(&kind));
-        if !is_named {
+        // Of a word that nothing gives, reading has spoken.
+        let Some(kind) = flow.words.get(word) else { continue };
+        let is_named = flow
+            .cadences
+            .values()
+            .any(|cadence| cadence.cancel_on.contains(kind) || cadence.starts_with == Some(*kind));
+        if !is_named && !is_takeover(checker, word) {
             let message = format!("no row answers `{word}`");
             checker.reader.warn("S5", *line, message, "add a row, or take the word out");
         }
     }
     let mut said: Vec<&str> = Vec::new();
+    for (word, line) in &checker.lines.intents {
+        let is_known = [&flow.opt_out_word, &flow.opt_in_word].into_iter().any(|role| role.as_ref() == Some(word));
+        if checker.flow.has_table() && !is_known && !is_answered(word) && !is_takeover(checker, word) {
+            let message = format!("no row answers `{word}`, so it counts as any message");
+            checker.reader.warn("S5", *line, message, "add a row, or take the word out");
+        }
+        said.push(word);
+    }
     for (line, entry) in &checker.lines.rules {
         let word = entry.rule.emit.as_str();
         let has_role = [&flow.opt_out_word, &flow.opt_in_word, &flow.maybe_opt_out_word]
@@ -63,8 +84,9 @@ fn unused_words(checker: &mut Checker<'_>) {
     }
 }
 
-fn has_table(checker: &Checker<'_>) -> bool {
-    !checker.flow.transitions.is_empty() || !checker.flow.globals.is_empty()
+/// Whether the takeover's lists name the word.
+fn is_takeover(checker: &Checker<'_>, word: &str) -> bool {
+    checker.lines.takeover.iter().any(|(_, named)| named == word)
 }
 
 /// C2: rules that ask for silence, and a row for it in every state.
@@ -86,8 +108,19 @@ fn silence(checker: &mut Checker<'_>) {
         let message = format!("`{word}` asks for silence and names a platform event");
         checker.reader.error("C2", *line, message, "use another word for one of them");
     }
+    if let Some((line, _)) = checker.lines.model.iter().find(|(_, proposed)| proposed == word) {
+        let message = format!("a model may propose `{word}`, and silence is never its to decide");
+        checker.reader.error("C2", *line, message, "take it out of `may_emit`");
+    }
+    for (row, lines) in checker.rows().filter(|(row, _)| row.event == *word) {
+        let ends_cycle = row.to.as_ref().is_some_and(|to| checker.lines.ends_cycle.contains(to));
+        if lines.scope.as_deref() == Some("cycle") || ends_cycle {
+            let message = format!("`{word}` silences one sale only, and whoever asks for silence means all of them");
+            checker.reader.error("C2", lines.row, message, "write `scope: contact`, and `final: contact` at the state");
+        }
+    }
     let is_global = flow.globals.iter().any(|row| row.event == *word);
-    if has_table(checker) && !is_global && checker.is_whole {
+    if checker.flow.has_table() && !is_global && checker.is_whole {
         let message = format!("`{word}` asks for silence in some states only");
         let fix = format!("add a row to `globals`: event: {word}, to: OPT_OUT, do: [send: CONFIRMATION]");
         checker.reader.error("C2", *line, message, fix);
@@ -111,15 +144,55 @@ fn short_words(checker: &mut Checker<'_>) {
 
 /// C5: only the platform says that something was paid (semantics 7 of the format).
 fn emitted_facts(checker: &mut Checker<'_>) {
-    for (line, entry) in &checker.lines.rules {
-        let word = entry.rule.emit.as_str();
+    let emitted = checker.lines.rules.iter().map(|(line, entry)| (*line, entry.rule.emit.as_str()));
+    let proposed = checker.lines.model.iter().map(|(line, word)| (*line, word.as_str()));
+    for (line, word) in emitted.chain(proposed) {
         let is_chat = |kind: &EventKind| *kind == EventKind::MessageReceived;
         let is_fact = checker.flow.words.get(word).is_some_and(|kind| !is_chat(kind));
         if is_fact || super::BUILT_IN_WORDS.contains(&word) {
             let message = format!("a message can never be `{word}`: only the platform or the clock says that");
-            checker.reader.error("C5", *line, message, "emit a word of its own");
+            checker.reader.error("C5", line, message, "emit a word of its own");
         }
     }
+}
+
+/// C3: a pattern that reaches over any number of characters joins what stands in two sentences.
+fn unbounded(checker: &mut Checker<'_>) {
+    for (line, entry) in &checker.lines.rules {
+        let Rule { matching, any, unless, .. } = &entry.rule;
+        let patterns = any.iter().filter(|_| *matching == Match::Regex).chain(unless);
+        for pattern in patterns.filter(|pattern| reaches_over_anything(pattern)) {
+            let message = format!("the pattern {pattern:?} is unbounded: it joins words of different sentences");
+            checker.reader.error("C3", *line, message, "write `.{0,30}` in place of `.*`");
+        }
+    }
+}
+
+/// Whether `.` is repeated without an upper bound. Brackets and escapes are stepped over.
+fn reaches_over_anything(pattern: &str) -> bool {
+    let mut in_class = false;
+    let mut characters = pattern.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => {
+                characters.next();
+            }
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '.' if !in_class => match characters.peek() {
+                Some('*' | '+') => return true,
+                Some('{') => {
+                    let bound: String = characters.by_ref().skip(1).take_while(|c| *c != '}').collect();
+                    if bound.ends_with(',') {
+                        return true;
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    false
 }
 
 /// C4: two words for one sentence, and nothing but file order to choose between them.

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{CadenceLines, Lines};
+use super::words::{is_silent, type_of};
+use super::{CadenceLines, Lines, RowLines};
+use crate::cadence;
 use crate::duration;
 use crate::event::EventKind;
 use crate::finding::suggest;
-use crate::flow::{Cadence, Revalidate, Touch};
+use crate::flow::{Action, Cadence, Revalidate, Row, Touch};
 use crate::yaml::{Fields, Node, Reader};
 
 const KEYS: [&str; 11] = [
@@ -91,7 +93,11 @@ fn read_cadence(name: &str, fields: &Fields<'_>, reader: &mut Reader<'_>, places
 /// Keys that say what holds anyway, and keys that nothing acts on yet.
 fn read_later_keys(fields: &Fields<'_>, reader: &mut Reader<'_>, places: &mut CadenceLines) {
     if let Some(node) = fields.get("anchor") {
-        reader.no_effect_yet(node.line, "`anchor` (touches count from the event that arms the cadence)");
+        let anchor = reader.name(node, "`anchor`");
+        let armed_by = places.starts_with.as_ref().map(|(_, word)| format!("{word}_at"));
+        if anchor.is_some() && anchor != armed_by {
+            reader.no_effect_yet(node.line, "`anchor` (touches count from the event that arms the cadence)");
+        }
     }
     if let Some(node) = fields.get("when_piled_up") {
         places.says_piled_up = true;
@@ -108,8 +114,15 @@ fn read_revalidate(node: &Node, reader: &mut Reader<'_>) -> Option<Revalidate> {
     let fields = reader.fields(node, "`revalidate`", &["payment"])?;
     let node = fields.need("payment", "`revalidate`", reader)?;
     let fields = reader.fields(node, "`payment`", &["ask", "max_age", "timeout", "on_error"])?;
-    let ask = fields.need("ask", "`payment` (the http channel that knows)", reader);
-    let ask = ask.and_then(|node| reader.name(node, "`ask`"));
+    let ask = fields.get("ask").and_then(|node| reader.name(node, "`ask`"));
+    if fields.get("ask").is_none() {
+        reader.warn(
+            "Y3",
+            node.line,
+            "`revalidate` has no effect without `ask`",
+            "add `ask: CHANNEL`, the http channel that knows what was paid",
+        );
+    }
     let duration = |key: &str, default: u64, reader: &mut Reader<'_>| {
         let given = fields.get(key).and_then(|node| reader.duration(node, &format!("`{key}`")));
         given.unwrap_or_else(|| Duration::from_secs(default))
@@ -159,8 +172,8 @@ pub(super) fn resolve_types(
     reader: &mut Reader<'_>,
 ) {
     let resolve = |line: u32, word: &str, reader: &mut Reader<'_>| -> Option<EventKind> {
-        let kind = words.get(word).copied().or_else(|| word.parse().ok());
-        if kind.is_none() {
+        let kind = words.get(word).copied().or_else(|| type_of(word));
+        if kind.is_none() && !is_silent(word) {
             let known = words.keys().map(String::as_str).chain(EventKind::ALL.iter().map(|kind| kind.as_str()));
             reader.error("N1", line, format!("unknown event `{word}`"), suggest(word, known));
         }
@@ -171,5 +184,28 @@ pub(super) fn resolve_types(
         let cancelling = places.cancel_on.iter().filter(|(_, word)| Some(word.as_str()) != opt_out);
         cadence.cancel_on = cancelling.filter_map(|(line, word)| resolve(*line, word, reader)).collect();
         cadence.starts_with = places.starts_with.as_ref().and_then(|(line, word)| resolve(*line, word, reader));
+    }
+}
+
+/// A cadence that names its type and that no row arms is armed by the rows that answer the type, where they lead to a state
+/// in which it runs. Without a table it needs no row (C4).
+pub(super) fn arm_by_type(
+    cadences: &BTreeMap<String, Cadence>,
+    words: &BTreeMap<String, EventKind>,
+    tables: &mut [(&mut Vec<Row>, &mut Vec<RowLines>)],
+) {
+    for (name, cadence) in cadences {
+        let Some(kind) = cadence.starts_with else { continue };
+        if tables.iter().any(|(rows, _)| rows.iter().any(|row| row.arms() == Some(name))) {
+            continue;
+        }
+        for (row, places) in tables.iter_mut().flat_map(|(rows, places)| rows.iter_mut().zip(places.iter_mut())) {
+            let mut reached = row.to.as_ref().map_or(&row.from[..], std::slice::from_ref).iter();
+            let is_meant = words.get(&row.event) == Some(&kind) && row.arms().is_none();
+            if is_meant && reached.all(|state| cadence::runs_in(cadence, state)) {
+                row.actions.push(Action::StartCadence(name.clone()));
+                places.actions.push(places.row);
+            }
+        }
     }
 }

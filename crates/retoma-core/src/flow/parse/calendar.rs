@@ -22,8 +22,8 @@ type Week = [Vec<bool>; 7];
 
 /// Reads the calendar. Quiet from 23:00 to 08:00 every day where the file says nothing.
 pub(super) fn read(node: Option<&Node>, reader: &mut Reader<'_>) -> Calendar {
-    let fields =
-        node.and_then(|node| reader.fields(node, "`calendar`", &["allowed", "quiet", "outside", "release_spread"]));
+    const KEYS: [&str; 6] = ["allowed", "quiet", "outside", "release_spread", "holidays", "by_state"];
+    let fields = node.and_then(|node| reader.fields(node, "`calendar`", &KEYS));
     let allowed = fields.and_then(|fields| fields.get("allowed"));
     let quiet = fields.and_then(|fields| fields.get("quiet"));
     let mut week: Week = std::array::from_fn(|_| vec![allowed.is_none(); usize::from(DAY_MINUTES)]);
@@ -45,6 +45,17 @@ pub(super) fn read(node: Option<&Node>, reader: &mut Reader<'_>) -> Calendar {
             let message = "`outside` can only be defer: a touch waits for the next open hour, up to its `max_late`";
             reader.error("Y2", node.line, message, "write defer");
         }
+    }
+    if let Some(node) = fields.and_then(|fields| fields.get("holidays")) {
+        super::holds_anyway(node, "holidays", &["br-national"], reader);
+        reader.no_effect_yet(node.line, "`holidays`");
+    }
+    if let Some(node) = fields.and_then(|fields| fields.get("by_state")) {
+        for entry in reader.entries(node, "`by_state`").unwrap_or_default() {
+            let mut week: Week = std::array::from_fn(|_| vec![false; usize::from(DAY_MINUTES)]);
+            read_allowed(&entry.value, &mut week, reader);
+        }
+        reader.no_effect_yet(node.line, "`by_state` (`allowed` holds everywhere; it)");
     }
     let spread = fields.and_then(|fields| fields.get("release_spread"));
     let spread = spread.and_then(|node| reader.duration(node, "`release_spread`"));

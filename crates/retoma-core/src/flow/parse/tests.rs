@@ -62,7 +62,7 @@ version: 7
 locale: en
 timezone: { default: America/Manaus, from: [contact.timezone, phone.area_code] }
 events: { msg: message.received, pago: payment.approved }
-inbound: { debounce: { quiet: 8s, max_wait: 1m } }
+inbound: { debounce: { quiet: 8s, max_wait: 1m }, bot_loop_guard: { most: { max: 20, per: 10m } } }
 classifier:
   rules:
     - { emit: chega, match: whole, any: chega }
@@ -172,7 +172,10 @@ fn hours_are_joined_cut_and_carried_over_midnight() {
         }),
     ];
     for (calendar, expected) in table {
-        let flow = read(&stateless(&format!("calendar:\n  {calendar}")));
+        let (flow, findings) = load(&stateless(&format!("calendar:\n  {calendar}")), "");
+        // With a single open night a touch may miss it (Q1); the hours are read all the same.
+        assert!(findings.iter().all(|finding| finding.code == "Q1"), "{calendar}: {findings:?}");
+        let flow = flow.unwrap_or_else(|| panic!("{calendar}: {findings:?}"));
         assert_eq!(flow.calendar.allowed.to_vec(), expected, "{calendar}");
     }
 }
@@ -241,7 +244,7 @@ fn broken_pieces_of_cadences_and_messages_are_refused() {
 #[test]
 fn keys_without_effect_say_so_and_do_not_stop_the_flow() {
     let table = [
-        ("starts_with: pix.created,", "starts_with: pix.created, anchor: pix.created_at,", "`anchor`"),
+        ("starts_with: pix.created,", "starts_with: pix.created, anchor: order.paid_at,", "`anchor`"),
         ("class: reminder,", "class: reminder, template: { name: lembrete_1 },", "`template`"),
         ("flow: rec", "timezone: { from: [phone.area_code] }\nflow: rec", "`from` has no effect"),
     ];
