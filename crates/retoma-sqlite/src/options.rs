@@ -24,8 +24,8 @@ pub struct Options {
     pub commit_items_max: usize,
     /// Bytes of bodies in one commit.
     pub commit_bytes_max: usize,
-    /// Keys of recent events held in memory before they are brought into the dedupe table together: a hundred thousand are
-    /// about 12 MiB, and several for each page of a table of millions.
+    /// Keys of recent events held in memory before they are brought into the dedupe table together: so many are about
+    /// 8 MiB, and several for each page of a table of millions.
     pub recent_keys_max: usize,
     /// Pages that the log has and the database has not from which the checkpointer copies them, without waiting for anybody.
     pub checkpoint_pages: u32,
@@ -46,13 +46,13 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            writer_cache_kib: 32 * 1024,
+            writer_cache_kib: 24 * 1024,
             reader_cache_kib: 4 * 1024,
             busy_timeout: Duration::from_secs(5),
             queue_max: 4096,
             commit_items_max: 1024,
             commit_bytes_max: 4 * 1024 * 1024,
-            recent_keys_max: 100_000,
+            recent_keys_max: 64_000,
             checkpoint_pages: 8000,
             restart_pages: 16_000,
             journal_bytes_max: 128 * 1024 * 1024,

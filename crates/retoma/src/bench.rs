@@ -134,7 +134,7 @@ pub(crate) async fn run(args: &BenchArgs, json: bool) -> anyhow::Result<u8> {
         connections: usize::try_from(args.connections)?,
         measured: Duration::from_secs(args.seconds),
         clock: Arc::new(SystemClock::new()),
-        workdir: Workdir::make(args.store.as_deref())?,
+        workdir: Workdir::make(args.store.as_deref(), args.preload)?,
     };
     // Both ends drop what they hold: children are killed, files removed.
     let figures = tokio::select! {

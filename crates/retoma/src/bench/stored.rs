@@ -17,7 +17,7 @@ use super::rows::Rows;
 use super::sale::Sale;
 
 /// Events in one commit of the preload.
-const PRELOAD_BATCH: u64 = 1000;
+const PRELOAD_BATCH: u64 = 10_000;
 /// The preload's page cache: it is not what is measured.
 const PRELOAD_CACHE_KIB: u32 = 512 * 1024;
 /// Events in one commit of the bare database.
@@ -31,7 +31,13 @@ pub(super) fn owner() -> Owner {
 /// Fills a new database with events that have their end; answers the number of the last row. Their raw bytes are left out:
 /// they are appended and looked up by nobody, and every copy of the file would carry them.
 pub(super) async fn preload(path: &Path, events: u64, rows: &Rows, clock: &dyn Clock) -> anyhow::Result<i64> {
-    let options = Options { writer_cache_kib: PRELOAD_CACHE_KIB, ..Options::default() };
+    let options = Options {
+        writer_cache_kib: PRELOAD_CACHE_KIB,
+        // A page that keys in no order change many times in one large commit is written once.
+        commit_items_max: 2 * PRELOAD_BATCH as usize,
+        commit_bytes_max: usize::MAX,
+        ..Options::default()
+    };
     let store = SqliteStore::open(path, options).context("the database of the run cannot be made")?;
     let ids = NewId::new();
     let mut ends: Vec<DecisionCommit> = Vec::new();
