@@ -34,7 +34,7 @@ pub(super) async fn preload(path: &Path, events: u64, rows: &Rows, clock: &dyn C
     let options = Options {
         writer_cache_kib: PRELOAD_CACHE_KIB,
         // A page that keys in no order change many times in one large commit is written once.
-        commit_items_max: 2 * PRELOAD_BATCH as usize,
+        commit_items_max: usize::MAX,
         commit_bytes_max: usize::MAX,
         ..Options::default()
     };
