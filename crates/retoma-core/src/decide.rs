@@ -43,7 +43,9 @@ pub fn decide(flow: &Flow, view: &ContactView, events: &[Event], setup: &Setup, 
     if last.contact.is_none() {
         return Decision::recorded(events, "no_contact");
     }
-    let mut draft = Draft::open(flow, view, setup, now);
+    // Who stood in a state that this version of the flow no longer has stands where the flow says (M1).
+    let settled = flow.settle(view);
+    let mut draft = Draft::open(flow, view, &settled, setup, now);
     // What the API promised "unless this happens" is closed whatever cycle, state or flow the event ends up in.
     draft.close_asked_for(last.kind);
     match last.kind {

@@ -21,12 +21,14 @@ mod explain;
 mod parse;
 mod people;
 mod schema;
+mod versions;
 
 pub use around::{ChannelRules, Template, Variable, Window};
 pub use explain::{CODES, explain};
 pub(crate) use parse::type_of;
 pub use people::{LoopGuard, Takeover};
 pub use schema::SCHEMA;
+pub use versions::Standing;
 
 /// The shipped flow (C1), as the file that `retoma init` writes.
 pub const VENDAS: &str = include_str!("../flows/vendas.yaml");

@@ -257,7 +257,8 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             let missing = format!("the flow {} is not configured", task.flow);
             return settle(task, SettleTo::Held(Reason::MissingVariable, missing));
         };
-        let Composed { vars, text, perished } = compose(flow, view, &task, now);
+        let view = &*flow.settle(view);
+        let Composed { vars, text, perished } = compose(&flow, view, &task, now);
         let request = channel.as_deref().zip(text.as_ref().ok()).map(|(channel, text)| {
             channel.request(&Outgoing {
                 task: &task.id,
@@ -275,7 +276,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             guard: None,
             task: &task,
             view,
-            flow,
+            flow: &flow,
             channel_stopped,
             missing: text.err().or(no_address),
             perished,
@@ -283,7 +284,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         let mut verdict = check(&input, now);
         // Only a task that passed all that is known for nothing is worth a question (D4).
         if matches!(verdict, Verdict::Defer(Reason::GuardUnknown, _)) {
-            input.guard = self.guards.ask(&self.shared, &self.transport, (flow, view, &task), now);
+            input.guard = self.guards.ask(&self.shared, &self.transport, (&flow, view, &task), now);
             verdict = check(&input, now);
         }
         match (verdict, channel, request) {

@@ -141,9 +141,16 @@ impl<S: Store> Engine<S> {
         self.shared.ids.next(self.shared.clock.now())
     }
 
-    /// Flows by name.
-    pub fn flows(&self) -> &Flows {
-        &self.shared.setup.flows
+    /// Flows by name, as they are now.
+    pub fn flows(&self) -> Arc<Flows> {
+        self.shared.flows.load_full()
+    }
+
+    /// Puts new versions of flows in the place of those that run: whatever is decided or sent from now on follows them. The
+    /// caller has made sure that nobody is stranded (C15, M1).
+    pub fn switch_flows(&self, flows: Flows) {
+        self.shared.flows.store(Arc::new(flows));
+        self.wake();
     }
 
     /// What the engine runs with.

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use retoma_core::decide::{Setup, decide};
 use retoma_core::decision::{Decision, EventOutcome};
 use retoma_core::event::{Event, EventKind};
-use retoma_core::flow::{Debounce, Flow};
+use retoma_core::flow::Debounce;
 use retoma_core::ids::{ChannelName, ContactId, EventId, FlowName};
 use retoma_core::state::ContactView;
 use retoma_store::{Committed, DecisionCommit, Error, LeaseRequest, Owner, PendingQuery, Store};
@@ -215,10 +215,10 @@ impl<S: Store> OwnerLoop<S> {
         let first = &group.events[0];
         let bucket = view.map_or(first.bucket, |view| view.contact.bucket);
         // What people order, and what follows from it, needs no flow of its own: any will do where none is named.
-        let any = || self.shared.setup.flows.values().next().filter(|_| first.kind.is_internal());
+        let any = || self.shared.flows.load().values().next().filter(|_| first.kind.is_internal()).cloned();
         let flow = self.shared.flow(flow_name(first, view).as_ref()).or_else(any);
         let decision = match (view, flow) {
-            (Some(view), Some(flow)) => decide(flow, view, &group.events, &self.setup_of(flow), now),
+            (Some(view), Some(flow)) => decide(&flow, view, &group.events, &self.setup_of(), now),
             (None, _) => recorded(&group.events, "no_contact"),
             (_, None) => recorded(&group.events, "no_flow"),
         };
@@ -230,7 +230,7 @@ impl<S: Store> OwnerLoop<S> {
         DecisionCommit { tenant: group.tenant.clone(), bucket, expected_version, decision, now }
     }
 
-    fn setup_of(&self, _flow: &Flow) -> Setup {
+    fn setup_of(&self) -> Setup {
         // A flow without any channel still decides; its tasks wait for the channel that the configuration lacks.
         let default_channel = self.shared.setup.default_channel.clone();
         Setup { default_channel: default_channel.unwrap_or_else(|| ChannelName::new("none")) }

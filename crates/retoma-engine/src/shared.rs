@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use retoma_core::flow::Flow;
 use retoma_core::ids::{ChannelName, FlowName, Tenant};
 use retoma_core::retry::RetryPolicy;
@@ -20,7 +21,7 @@ pub type Flows = BTreeMap<FlowName, Arc<Flow>>;
 
 /// What the engine runs with.
 pub struct EngineSetup {
-    /// Flows by name.
+    /// Flows by name, at the start.
     pub flows: Flows,
     /// Channels by name.
     pub channels: BTreeMap<ChannelName, Arc<Channel>>,
@@ -41,7 +42,10 @@ pub struct EngineSetup {
 }
 
 pub(crate) struct Shared {
+    /// Its `flows` have moved to [`Shared::flows`].
     pub(crate) setup: EngineSetup,
+    /// The flows as they are now: read once for each decision and each message, replaced as a whole (C15).
+    pub(crate) flows: ArcSwap<Flows>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) signals: Arc<Signals>,
     pub(crate) ids: NewId,
@@ -56,7 +60,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(
-        setup: EngineSetup,
+        mut setup: EngineSetup,
         clock: Arc<dyn Clock>,
         signals: Arc<Signals>,
         ids: NewId,
@@ -64,7 +68,8 @@ impl Shared {
         beats: Beats,
     ) -> Self {
         let traffic = Traffic::new(setup.channels.values().map(|channel| &**channel));
-        Self { setup, clock, signals, ids, node, beats, stopped: Mutex::default(), traffic }
+        let flows = ArcSwap::from_pointee(std::mem::take(&mut setup.flows));
+        Self { setup, flows, clock, signals, ids, node, beats, stopped: Mutex::default(), traffic }
     }
 
     /// Whether a channel is known as stopped, and then whether by a person.
@@ -82,11 +87,11 @@ impl Shared {
     }
 
     /// The flow of that name; without a name, the only one there is.
-    pub(crate) fn flow(&self, name: Option<&FlowName>) -> Option<&Arc<Flow>> {
-        let flows = &self.setup.flows;
+    pub(crate) fn flow(&self, name: Option<&FlowName>) -> Option<Arc<Flow>> {
+        let flows = self.flows.load();
         match name {
-            Some(name) => flows.get(name),
-            None if flows.len() == 1 => flows.values().next(),
+            Some(name) => flows.get(name).cloned(),
+            None if flows.len() == 1 => flows.values().next().cloned(),
             None => None,
         }
     }

@@ -21,6 +21,7 @@ mod body;
 mod counters;
 pub mod fake;
 mod fields;
+pub mod flows;
 mod health;
 mod inbox;
 mod intake;
@@ -100,6 +101,9 @@ fn v1<S: Store>() -> Router<AppState<S>> {
         .route("/dead/{id}", get(dead::show::<S>))
         .route("/keys", get(keys::list::<S>).post(keys::create::<S>))
         .route("/keys/{id}", delete(keys::revoke::<S>))
+        .route("/flows", get(flows::routes::list::<S>))
+        .route("/flows/history", get(flows::routes::history::<S>))
+        .route("/flows/reload", post(flows::routes::post::<S>))
         .route("/stats", get(admin::stats::<S>))
         .route("/heartbeats", get(admin::heartbeats::<S>))
         .route("/audit", get(admin::audit::<S>))

@@ -84,6 +84,9 @@ codes! {
         "A field is missing, unknown, or of another kind than expected. The detail names it; nothing was changed.";
     Conflict = "conflict", CONFLICT, "The present state does not allow this",
         "Somebody or something was faster, or the thing is in a state that this cannot be done in. Look at it again.";
+    FlowRefused = "flow_refused", UNPROCESSABLE_ENTITY, "The flow files cannot take effect",
+        "Nothing changed: the flows that ran run on. The detail names file, line and fix of each mistake; `retoma check \
+         --against-running` shows the same before a reload.";
     NotAvailable = "not_available", NOT_IMPLEMENTED, "This version cannot do that yet",
         "It is part of the plan and comes with a later version.";
     Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong on our side",

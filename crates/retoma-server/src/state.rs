@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use crate::address::{Network, Proxies};
 use crate::auth::{Keys, LocalKey};
 use crate::counters::Counters;
+use crate::flows::{FlowSource, LastReload};
 use crate::rate::{Rate, RatePerAddress};
 use crate::status_page::LastStatus;
 
@@ -59,6 +60,8 @@ pub struct ServerSetup {
     pub random: fn() -> [u8; 32],
     /// The program's version.
     pub version: &'static str,
+    /// Where flows are read anew; `None` where they come from no files.
+    pub flow_source: Option<FlowSource>,
 }
 
 /// The state of the handlers. A cheap handle.
@@ -83,6 +86,8 @@ pub struct Inner<S: Store> {
     pub(crate) body_room: Arc<Semaphore>,
     pub(crate) started: Duration,
     pub(crate) last_status: LastStatus,
+    pub(crate) flow_source: Option<FlowSource>,
+    pub(crate) last_reload: LastReload,
 }
 
 /// Bodies under way may hold this much together.
@@ -109,6 +114,8 @@ impl<S: Store> AppState<S> {
             body_room: Arc::new(Semaphore::new(BODY_ROOM_KIB)),
             started,
             last_status: LastStatus::default(),
+            flow_source: setup.flow_source,
+            last_reload: LastReload::default(),
         }))
     }
 

@@ -124,6 +124,7 @@ impl Shop {
                 local_key: None,
                 random: || [7; 32],
                 version: "test",
+                flow_source: None,
             },
         );
         let router = retoma_server::router(state);

@@ -26,6 +26,7 @@ mod decisions;
 mod erase;
 mod error;
 mod events;
+mod flows;
 mod gate;
 mod inbox;
 mod leases;

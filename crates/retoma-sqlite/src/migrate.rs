@@ -30,6 +30,7 @@ const KNOWN: &[Migration] = migrations![
     2 "0002_views",
     3 "0003_people",
     4 "0004_delivery",
+    5 "0005_flow_versions",
 ];
 
 /// Brings the database to the newest schema; one transaction per step, so that a crash leaves a whole number of steps.

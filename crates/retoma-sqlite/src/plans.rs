@@ -28,6 +28,9 @@ const MAY_WALK: &[&str] = &[
     "FROM inbox AS i JOIN event AS e ON e.seq = i.seq ORDER BY i.id",
     "SELECT received_at FROM inbox ORDER BY id LIMIT 1",
     "FROM heartbeat",
+    "FROM flow_version",
+    // Counts where conversations stand, before a flow changes.
+    "FROM conversation WHERE tenant = ?1 AND closed = 0 GROUP BY",
     "FROM counter",
     "FROM channel_state",
     "FROM lease_bucket",

@@ -8,15 +8,16 @@ use std::thread::JoinHandle;
 use jiff::Timestamp;
 use retoma_core::decision::Transition;
 use retoma_core::event::Event;
-use retoma_core::ids::{ChannelName, ContactId, EventId, TaskId, Tenant};
+use retoma_core::flow::Standing;
+use retoma_core::ids::{ChannelName, ContactId, EventId, FlowName, TaskId, Tenant};
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
 use retoma_store::{
     ApiKey, Appended, AttemptRow, AuditRow, ChannelState, Committed, DeadLetter, DeadMoves, DecisionCommit, Due,
     DueDeadline, DueQuery, Error, EventFilter, EventMoves, EventRow, Evidence, FindContact, Finish, GateAnswer,
-    GateCall, Heartbeat, Intake, Lease, LeaseRequest, NextWake, Owner, Page, Paged, PendingQuery, RawRequest, Receipt,
-    Reopen, Result, Retention, Settle, SightingQuery, Sightings, SqlRows, Start, Started, Stats, Store, TaskFilter,
-    TaskRow, Unsure,
+    GateCall, Heartbeat, Intake, Lease, LeaseRequest, NextWake, Owner, Page, Paged, PendingQuery, PublishedFlow,
+    RawRequest, Receipt, Reopen, Result, Retention, Settle, SightingQuery, Sightings, SqlRows, Start, Started, Stats,
+    Store, TaskFilter, TaskRow, Unsure,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -343,6 +344,18 @@ impl Store for SqliteStore {
 
     async fn put_api_key(&self, key: ApiKey) -> Result<()> {
         self.write(1, 0, move |database| database.put_api_key(&key)).await
+    }
+
+    async fn publish_flows(&self, flows: Vec<PublishedFlow>) -> Result<Vec<bool>> {
+        self.write(flows.len(), 0, move |database| database.publish_flows(&flows)).await
+    }
+
+    async fn list_flows(&self, tenant: Tenant, flow: Option<FlowName>, limit: usize) -> Result<Vec<PublishedFlow>> {
+        self.list(move |database| database.list_flows(&tenant, flow.as_ref(), limit)).await
+    }
+
+    async fn count_standing(&self, tenant: Tenant) -> Result<Vec<Standing>> {
+        self.list(move |database| database.count_standing(&tenant)).await
     }
 
     async fn list_api_keys(&self, tenant: Tenant) -> Result<Vec<ApiKey>> {

@@ -24,6 +24,7 @@ pub mod dice;
 pub mod ends;
 pub mod equivalence;
 pub mod events;
+pub mod flows;
 pub mod gate;
 pub mod inbox;
 pub mod leases;
@@ -100,6 +101,8 @@ macro_rules! conformance_cases {
             decisions::facts_of_an_order_are_seen_whichever_contact_holds_it,
             decisions::an_unknown_contact_is_left_out,
             equivalence::a_decision_leaves_what_apply_leaves,
+            flows::what_takes_effect_is_kept_in_order_and_once,
+            flows::conversations_are_counted_where_they_stand,
             starts::due_tasks_come_earliest_first_and_only_if_handed_over,
             starts::a_full_channel_hides_no_other_and_reminders_hide_no_answer,
             starts::a_task_is_started_once,

@@ -24,7 +24,8 @@ pub use types::*;
 
 use jiff::Timestamp;
 use retoma_core::decision::Decision;
-use retoma_core::ids::{ChannelName, ContactId, EventId, TaskId, Tenant};
+use retoma_core::flow::Standing;
+use retoma_core::ids::{ChannelName, ContactId, EventId, FlowName, TaskId, Tenant};
 use retoma_core::keys::Key16;
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
@@ -231,6 +232,23 @@ pub trait Store: Clone + Send + Sync + 'static {
 
     /// Runs one read-only statement and answers its rows as JSON (`db sql`). Refuses anything that writes.
     fn query_sql(&self, sql: String) -> impl Future<Output = Result<SqlRows>> + Send;
+
+    // ---- flows ---------------------------------------------------------------------------------------------------
+
+    /// Records flows that take effect (C15). One whose text is that of the flow's last record adds nothing. Answers, for
+    /// each, whether it was recorded.
+    fn publish_flows(&self, flows: Vec<PublishedFlow>) -> impl Future<Output = Result<Vec<bool>>> + Send;
+
+    /// What took effect, newest first; of one flow where it is named.
+    fn list_flows(
+        &self,
+        tenant: Tenant,
+        flow: Option<FlowName>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<PublishedFlow>>> + Send;
+
+    /// How many conversations that are not closed stand in each state of each flow (M1). Counts; for rare questions.
+    fn count_standing(&self, tenant: Tenant) -> impl Future<Output = Result<Vec<Standing>>> + Send;
 
     // ---- leases, heartbeats, channels, keys, audit, gate ---------------------------------------------------------
 

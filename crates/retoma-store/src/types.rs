@@ -2,6 +2,7 @@
 
 mod dead;
 mod events;
+mod flows;
 mod gate;
 mod operate;
 mod ownership;
@@ -11,6 +12,7 @@ mod tasks;
 
 pub use dead::*;
 pub use events::*;
+pub use flows::*;
 pub use gate::*;
 pub use operate::*;
 pub use ownership::*;

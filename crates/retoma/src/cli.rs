@@ -65,6 +65,9 @@ pub(crate) enum Command {
     /// Channels: how each way out stands; stop one and let it run again.
     #[command(subcommand)]
     Channel(Channel),
+    /// Flows: which version runs, who stands where, what ran before; read the files anew.
+    #[command(subcommand)]
+    Flow(Flow),
     /// Keys of the API. A key is shown once, when it is made.
     #[command(subcommand)]
     Key(Key),
@@ -145,6 +148,9 @@ pub(crate) struct Check {
     /// Say at length what a code means and what to do about it, like W2.
     #[arg(long, value_name = "CODE", conflicts_with_all = ["flows", "schema"])]
     pub(crate) explain: Option<String>,
+    /// Count the live conversations that these flows would strand, on the running server or its database (M1).
+    #[arg(long, conflicts_with_all = ["flows", "schema", "explain"])]
+    pub(crate) against_running: bool,
     /// Print the JSON Schema of flow files, for editors that complete and underline.
     #[arg(long, conflicts_with = "flows")]
     pub(crate) schema: bool,
@@ -425,6 +431,22 @@ pub(crate) struct Schedule {
     /// reminder, reply, receipt or optout_ack: which steps of the check apply.
     #[arg(long)]
     pub(crate) class: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Flow {
+    /// List the flows that run: version, since when, how many conversations live; and how the last reload ended.
+    List,
+    /// List what took effect, newest first.
+    History {
+        /// Of this flow only.
+        flow: Option<String>,
+        /// Print the texts, too.
+        #[arg(long)]
+        text: bool,
+    },
+    /// Let the running server read its flow files anew. What is wrong with them changes nothing: the flows that ran run on.
+    Reload,
 }
 
 #[derive(Subcommand)]

@@ -45,8 +45,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Finds the server of the configuration's database, or opens the database.
+    /// Finds the server of the configuration's database, or opens the database and decides what waits.
     pub(crate) async fn open(config: &Path) -> anyhow::Result<Self> {
+        Self::open_with(config, Loops { decide: true, deliver: false }).await
+    }
+
+    /// The same, without moving anything.
+    pub(crate) async fn open_to_look(config: &Path) -> anyhow::Result<Self> {
+        Self::open_with(config, Loops { decide: false, deliver: false }).await
+    }
+
+    async fn open_with(config: &Path, loops: Loops) -> anyhow::Result<Self> {
         let place = config::whereabouts(config).map_err(|error| load::unreadable(config, &error))?;
         let (zone, database) = (place.timezone, place.database);
         if let Some(server) = LocalServer::read(&database)
@@ -57,8 +66,7 @@ impl Client {
         let setup = load::setup(config)?;
         let store = wiring::open(&database)?;
         let key = random::text();
-        let loops = Loops { decide: true, deliver: false };
-        let running = wiring::start(store, setup, loops, Some(LocalKey(key.clone()))).await?;
+        let running = wiring::start(store, setup, loops, Some(LocalKey(key.clone())), None).await?;
         let router = retoma_server::router(running.state.clone());
         Ok(Self { way: Way::Inside { router, key, running: Box::new(running) }, zone })
     }

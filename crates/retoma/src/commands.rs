@@ -16,6 +16,7 @@ mod db;
 mod dead;
 mod doctor;
 mod event;
+mod flow;
 mod graph;
 mod init;
 mod key;
@@ -41,7 +42,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Serve(args) => serve::run(config, &args).await,
         Command::Demo(args) => demo::run(args, json).await,
         Command::Fake(args) => fake_cmd::run(args, json).await,
-        Command::Check(args) => check::run(config, &args, json),
+        Command::Check(args) => check::run(config, &args, json).await,
         Command::Test(args) => test::run(config, &args, json),
         Command::Classify(args) => classify::run(config, &args, json),
         Command::Graph(args) => graph::run(config, &args),
@@ -60,6 +61,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Channel(command) => {
             with_session(config, json, async |session| channel::run(session, command).await).await
         }
+        Command::Flow(command) => with_session(config, json, async |session| flow::run(session, command).await).await,
         Command::Key(command) => with_session(config, json, async |session| key::run(session, command).await).await,
         Command::Db(command) => db::run(config, json, command).await,
         Command::Audit(command) => with_session(config, json, async |session| audit::run(session, command).await).await,

@@ -18,6 +18,7 @@ use retoma_core::retry::RetryPolicy;
 use retoma_engine::address_guard::AddressGuard;
 use retoma_providers::outbound::Channel;
 use retoma_server::Proxies;
+use retoma_server::flows::FlowFiles;
 use toml::de::DeTable;
 
 mod auth;
@@ -55,6 +56,8 @@ pub(crate) struct Setup {
     pub(crate) flows: BTreeMap<FlowName, Arc<Flow>>,
     /// The file of each flow.
     pub(crate) flow_files: BTreeMap<FlowName, String>,
+    /// The text of each flow.
+    pub(crate) flow_texts: BTreeMap<FlowName, String>,
     /// Doors.
     pub(crate) sources: Vec<SourceSetup>,
     /// Ways out.
@@ -67,6 +70,14 @@ pub(crate) struct Setup {
     pub(crate) retry: RetryPolicy,
     /// How long an unknown outcome is looked into before its policy decides (E4).
     pub(crate) reconcile_for: Duration,
+}
+
+impl Setup {
+    /// The flows with their files and texts.
+    pub(crate) fn flow_files(&self) -> FlowFiles {
+        let (files, texts) = (self.flow_files.clone(), self.flow_texts.clone());
+        FlowFiles { flows: self.flows.clone(), texts, files }
+    }
 }
 
 /// What reading gave: a setup if no finding is an error.
@@ -172,6 +183,7 @@ fn read(root: Section<'_>, folder: &Path, env: &dyn Fn(&str) -> Option<String>) 
         locale: defaults.locale,
         flows: flows.good,
         flow_files: flows.files,
+        flow_texts: flows.texts,
         sources,
         channels,
         default_channel: defaults.channel,

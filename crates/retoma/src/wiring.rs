@@ -10,6 +10,7 @@ use retoma_core::ids::Tenant;
 use retoma_engine::address_guard::AddressGuard;
 use retoma_engine::{Clock, Engine, EngineSetup, HttpTransport, Supervisor, SystemClock};
 use retoma_providers::reconcile::Reconcile;
+use retoma_server::flows::{self, FlowSource, Refused};
 use retoma_server::{AppState, Door, LocalKey, Rate, RatePerAddress, ServerSetup};
 use retoma_sqlite::{OpenError, Options, SqliteStore};
 use retoma_store::Retention;
@@ -17,7 +18,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::config::Setup;
-use crate::random;
+use crate::fail::usage;
+use crate::{output, random};
 
 /// The program's version.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -87,8 +89,23 @@ pub(crate) async fn start(
     setup: Setup,
     loops: Loops,
     local_key: Option<LocalKey>,
+    flow_source: Option<FlowSource>,
 ) -> anyhow::Result<Running> {
-    start_at(store, setup, loops, local_key, Arc::new(SystemClock::new())).await
+    start_at(store, setup, loops, local_key, flow_source, Arc::new(SystemClock::new())).await
+}
+
+/// Makes the configuration's flows take effect in the store's record. Refused where a live conversation would be stranded.
+pub(crate) async fn publish(store: &SqliteStore, setup: &Setup) -> anyhow::Result<()> {
+    let (files, now) = (setup.flow_files(), SystemClock::new().now());
+    match flows::publish(store, &Tenant::default(), &files, "start", now).await {
+        Ok((_, warnings)) => warnings.iter().for_each(|finding| output::complain(&finding.to_string())),
+        Err(Refused::Storage(error)) => return Err(error).context("the database cannot be read"),
+        Err(Refused::Findings(findings)) => {
+            findings.iter().for_each(|finding| output::complain(&finding.to_string()));
+            return Err(usage("the flows do not fit the conversations that live in this database".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 /// The same, by another clock.
@@ -97,6 +114,7 @@ pub(crate) async fn start_at(
     setup: Setup,
     loops: Loops,
     local_key: Option<LocalKey>,
+    flow_source: Option<FlowSource>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Running> {
     let transport = Arc::new(HttpTransport::new(AddressGuard::new(&setup.outbound_allow), Arc::clone(&clock)));
@@ -125,6 +143,7 @@ pub(crate) async fn start_at(
         local_key,
         random: random::bytes,
         version: VERSION,
+        flow_source,
     };
     let engine = EngineSetup {
         flows: setup.flows,

@@ -14,9 +14,15 @@ use crate::task::Task;
 /// Why an event that no flow is asked about moves nothing.
 const NOT_FOR_FLOW: &str = "not_for_flow";
 
+/// What the log says of a conversation that a new version of the flow put elsewhere.
+const FLOW_CHANGED: &str = "flow.changed";
+
 /// A decision under construction.
 pub(super) struct Draft<'a> {
     pub(super) flow: &'a Flow,
+    /// The contact as it was stored.
+    stored: &'a ContactView,
+    /// The same, each conversation in a state that the flow has.
     pub(super) view: &'a ContactView,
     pub(super) setup: &'a Setup,
     pub(super) now: Timestamp,
@@ -75,10 +81,16 @@ impl<'a> Cause<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn open(flow: &'a Flow, view: &'a ContactView, setup: &'a Setup, now: Timestamp) -> Self {
+    pub(super) fn open(
+        flow: &'a Flow,
+        stored: &'a ContactView,
+        view: &'a ContactView,
+        setup: &'a Setup,
+        now: Timestamp,
+    ) -> Self {
         let contact = Contact { version: view.contact.version + 1, ..view.contact.clone() };
         let (decision, result) = (Decision::default(), String::new());
-        Self { flow, view, setup, now, contact, decision, result, reason: None }
+        Self { flow, stored, view, setup, now, contact, decision, result, reason: None }
     }
 
     /// The cycles of this flow that take events, as they stand now.
@@ -89,9 +101,28 @@ impl<'a> Draft<'a> {
 
     /// Puts a cycle into the decision, if the decision changed it. Once per cycle.
     pub(super) fn keep(&mut self, conversation: Conversation) {
-        if self.view.conversation(conversation.id) != Some(&conversation) {
+        if self.stored.conversation(conversation.id) != Some(&conversation) {
             self.decision.conversations.push(conversation);
         }
+    }
+
+    /// The rows that say how conversations came into a state that this version of the flow has, before what happened there.
+    fn log_moved(&mut self, events: &[Event]) {
+        let Some(last) = events.last() else { return };
+        let cause = Cause::word(last, FLOW_CHANGED);
+        let changed = self.decision.conversations.iter();
+        let moved = changed.filter_map(|cycle| {
+            let stood = &self.stored.conversation(cycle.id)?.state;
+            let stands = &self.view.conversation(cycle.id)?.state;
+            (stood != stands).then(|| (cycle.id, stood.clone(), stands.clone()))
+        });
+        let moved: Vec<_> = moved.collect();
+        let happened = std::mem::take(&mut self.decision.transitions);
+        for (id, from, to) in moved {
+            let version = format!("version {} of the flow", self.flow.version);
+            self.log(id, &cause, (&from, &to), Some(version), Vec::new());
+        }
+        self.decision.transitions.extend(happened);
     }
 
     /// Takes note of the contact's own messages: when, and on which channel. Never backwards, and never into the future
@@ -218,6 +249,7 @@ impl<'a> Draft<'a> {
             reason: self.reason.clone(),
         };
         self.decision.events = events.iter().map(outcome).collect();
+        self.log_moved(events);
         self.decision.contact = Some(self.contact);
         self.decision
     }

@@ -74,6 +74,7 @@ struct Stop {
 
 /// What the check would say at that time, if it is not "send".
 fn ask(view: &ContactView, task: &Task, flow: &Flow, channel_stopped: bool, at: Timestamp) -> Option<Stop> {
+    let view = &*flow.settle(view);
     let Composed { text, perished, .. } = compose(flow, view, task, at);
     // A plan asks nobody outside: it shows what holds as things stand.
     let guard = Some(Guard::Unpaid);

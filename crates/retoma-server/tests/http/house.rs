@@ -96,6 +96,7 @@ impl House {
                 local_key: Some(LocalKey(LOCAL.to_owned())),
                 random: || [7; 32],
                 version: "test",
+                flow_source: None,
             },
         );
         Self { router: retoma_server::router(state.clone()), state, engine, faults, _supervisor: supervisor, _dir: dir }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use retoma_core::decision::Transition;
 use retoma_core::event::Event;
-use retoma_core::ids::{ChannelName, ContactId, EventId, TaskId, Tenant};
+use retoma_core::flow::Standing;
+use retoma_core::ids::{ChannelName, ContactId, EventId, FlowName, TaskId, Tenant};
 use retoma_core::keys::Key16;
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
@@ -202,6 +203,18 @@ impl Store for GatedStore {
 
     async fn put_api_key(&self, key: ApiKey) -> Result<()> {
         self.inner.put_api_key(key).await
+    }
+
+    async fn publish_flows(&self, flows: Vec<PublishedFlow>) -> Result<Vec<bool>> {
+        self.inner.publish_flows(flows).await
+    }
+
+    async fn list_flows(&self, tenant: Tenant, flow: Option<FlowName>, limit: usize) -> Result<Vec<PublishedFlow>> {
+        self.inner.list_flows(tenant, flow, limit).await
+    }
+
+    async fn count_standing(&self, tenant: Tenant) -> Result<Vec<Standing>> {
+        self.inner.count_standing(tenant).await
     }
 
     async fn list_api_keys(&self, tenant: Tenant) -> Result<Vec<ApiKey>> {

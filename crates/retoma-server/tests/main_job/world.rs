@@ -268,6 +268,7 @@ impl World {
                 local_key: Some(LocalKey(LOCAL.to_owned())),
                 random: || [7; 32],
                 version: "test",
+                flow_source: None,
             },
         );
         let router = retoma_server::router(state);

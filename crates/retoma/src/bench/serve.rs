@@ -61,7 +61,8 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<u8> {
         Some(shows) => Arc::new(FastClock::new(shows, 1.0)),
         None => Arc::new(SystemClock::new()),
     };
-    let mut running = wiring::start_at(wiring::open(&args.db)?, setup(&args, address)?, loops, None, clock).await?;
+    let mut running =
+        wiring::start_at(wiring::open(&args.db)?, setup(&args, address)?, loops, None, None, clock).await?;
     let (router, behind) = match (args.mode, args.kind) {
         (Mode::Real, _) => (retoma_server::router(running.state.clone()), Behind::default()),
         (Mode::Null, Kind::Deliver | Kind::Timers) => {
@@ -121,7 +122,8 @@ fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
         timezone: jiff::tz::TimeZone::UTC,
         locale: "pt-BR".to_owned(),
         flows: [(flow.clone(), Arc::new(vendas()?))].into(),
-        flow_files: [(flow, "vendas.yaml".to_owned())].into(),
+        flow_files: [(flow.clone(), "vendas.yaml".to_owned())].into(),
+        flow_texts: [(flow, retoma_core::flow::VENDAS.to_owned())].into(),
         sources: vec![SourceSetup {
             source: source(),
             rate: None,

@@ -2,19 +2,21 @@
 
 use std::path::Path;
 
-use retoma_core::finding::{Finding, Level, suggest};
-use retoma_core::flow::{self, Flow};
-use retoma_core::play;
+use retoma_core::finding::{Finding, suggest};
+use retoma_core::flow::{self, Standing};
+use retoma_core::ids::FlowName;
+use retoma_server::flows::strandings;
 use serde_json::{Value, json};
 
 use crate::cli::Check;
+use crate::client::Client;
 use crate::config::flows::read_one;
 use crate::fail::{DONE, FAILED, usage};
 use crate::output;
 
 use super::load;
 
-pub(crate) fn run(config: &Path, args: &Check, json: bool) -> anyhow::Result<u8> {
+pub(crate) async fn run(config: &Path, args: &Check, json: bool) -> anyhow::Result<u8> {
     if let Some(code) = &args.explain {
         return tell(code, json);
     }
@@ -27,7 +29,10 @@ pub(crate) fn run(config: &Path, args: &Check, json: bool) -> anyhow::Result<u8>
         }
         return Ok(DONE);
     }
-    let (findings, what) = if args.flows.is_empty() { of_config(config)? } else { of_flows(args) };
+    let (mut findings, what) = if args.flows.is_empty() { of_config(config)? } else { of_flows(args) };
+    if args.against_running && !findings.iter().any(Finding::is_error) {
+        findings.extend(of_the_living(config).await?);
+    }
     let (errors, warnings) = load::split(&findings);
     if json {
         let shown = |list: &[&Finding]| list.iter().map(|finding| shown(finding)).collect::<Vec<_>>();
@@ -76,7 +81,7 @@ fn of_config(config: &Path) -> anyhow::Result<(Vec<Finding>, String)> {
     let mut what = config.display().to_string();
     if let Some(setup) = loaded.setup {
         for (name, flow) in &setup.flows {
-            findings.extend(scenarios(flow, &setup.flow_files[name]));
+            findings.extend(load::scenarios(flow, &setup.flow_files[name]));
         }
         what = format!(
             "{} source(s), {} channel(s), {} flow(s)",
@@ -88,29 +93,38 @@ fn of_config(config: &Path) -> anyhow::Result<(Vec<Finding>, String)> {
     Ok((findings, what))
 }
 
+/// M1: whom these flows would strand, by the server that runs, else by its database.
+async fn of_the_living(config: &Path) -> anyhow::Result<Vec<Finding>> {
+    let setup = load::setup(config)?;
+    if !setup.database.exists() {
+        return Ok(Vec::new());
+    }
+    let client = Client::open_to_look(config).await?;
+    let answer = client.get("/v1/flows").await;
+    client.close().await?;
+    let answer = answer?;
+    let live = |flow: &Value, state: &str, live: &Value| Standing {
+        flow: FlowName::new(flow.as_str().unwrap_or_default()),
+        state: state.to_owned(),
+        live: live.as_u64().unwrap_or(0),
+    };
+    let items = answer["items"].as_array().into_iter().flatten();
+    let mut standing: Vec<Standing> = items
+        .flat_map(|flow| flow["live"].as_object().into_iter().flatten().map(|(state, n)| live(&flow["name"], state, n)))
+        .collect();
+    let gone = answer["gone"].as_array().into_iter().flatten();
+    standing.extend(gone.map(|one| live(&one["flow"], one["state"].as_str().unwrap_or_default(), &one["live"])));
+    Ok(strandings(&setup.flow_files(), &standing))
+}
+
 fn of_flows(args: &Check) -> (Vec<Finding>, String) {
     let mut all = Vec::new();
     for path in &args.flows {
         let (flow, findings) = read_one(path);
         all.extend(findings);
         if let Some(flow) = flow {
-            all.extend(scenarios(&flow, &path.display().to_string()));
+            all.extend(load::scenarios(&flow, &path.display().to_string()));
         }
     }
     (all, format!("{} flow(s)", args.flows.len()))
-}
-
-/// A flow whose own scenarios fail does not do what its author says (X1).
-fn scenarios(flow: &Flow, file: &str) -> Vec<Finding> {
-    let failures = flow.tests.iter().flat_map(|scenario| play::judge(flow, scenario));
-    failures
-        .map(|failure| Finding {
-            code: "X1",
-            level: Level::Error,
-            file: file.to_owned(),
-            line: failure.line,
-            message: format!("scenario {:?}: {}", failure.scenario, failure.what),
-            fix: "correct the flow or the scenario; `retoma test` shows all of it".to_owned(),
-        })
-        .collect()
 }

@@ -12,6 +12,7 @@ use retoma_server::{Limits, LocalKey};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::cli::{Role, Serve};
 use crate::fail::{DONE, usage};
@@ -42,9 +43,11 @@ pub(crate) async fn run(config: &Path, args: &Serve) -> anyhow::Result<u8> {
     let database = setup.database.clone();
     let shown = Shown::of(&setup);
     let store = wiring::open(&database)?;
+    wiring::publish(&store, &setup).await?;
     let key = random::text();
     let loops = Loops { decide: works, deliver: works };
-    let mut running = wiring::start(store, setup, loops, Some(LocalKey(key.clone()))).await?;
+    let source = load::flow_source(config);
+    let mut running = wiring::start(store, setup, loops, Some(LocalKey(key.clone())), Some(source)).await?;
     let local = LocalServer { url: format!("http://{}", reachable(address)), key, pid: std::process::id() };
     let published = local.write(&database).context("the local key file cannot be written")?;
     shown.print(&local.url, &database);
@@ -56,12 +59,24 @@ pub(crate) async fn run(config: &Path, args: &Serve) -> anyhow::Result<u8> {
         let _ = stopped.wait_for(|stop| *stop).await;
     });
     let mut server = std::pin::pin!(server);
-    let end = tokio::select! {
-        // None of these is polled again after the select, except the server.
-        served = &mut server => End::Server(served),
-        name = signals.next() => End::Asked(name),
-        why = running.supervisor.failed() => End::Broken(why),
+    // Beside the server, which answers meanwhile.
+    let mut reloads = JoinSet::new();
+    let end = loop {
+        tokio::select! {
+            // Cancel-safe: the server goes on where it stood, signals stay pending, a failure is told again.
+            served = &mut server => break End::Server(served),
+            signal = signals.next() => match signal {
+                Said::End(name) => break End::Asked(name),
+                Said::Reload => {
+                    let state = running.state.clone();
+                    // What came of it is in the log and under /v1/flows.
+                    reloads.spawn(async move { retoma_server::flows::reload(&state, "SIGHUP").await.is_ok() });
+                }
+            },
+            why = running.supervisor.failed() => break End::Broken(why),
+        }
     };
+    reloads.shutdown().await;
     if !matches!(end, End::Server(_)) {
         tracing::info!(event = "stopping", "no new requests; finishing what is under way");
         stop.send_replace(true);
@@ -105,21 +120,34 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// What a person or a service manager sends to end a process.
+/// What a person or a service manager sends to a process.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// Flows are to be read anew (`systemctl reload`, `kill -HUP`).
+    hang_up: Signal,
+}
+
+/// What a signal asks for.
+enum Said {
+    End(&'static str),
+    Reload,
 }
 
 impl Signals {
     fn catch() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
     }
 
-    async fn next(&mut self) -> &'static str {
+    async fn next(&mut self) -> Said {
         tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => Said::End("SIGTERM"),
+            _ = self.interrupt.recv() => Said::End("SIGINT"),
+            _ = self.hang_up.recv() => Said::Reload,
         }
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Flows {
     pub(super) good: BTreeMap<FlowName, Arc<Flow>>,
     /// The file of each.
     pub(super) files: BTreeMap<FlowName, String>,
+    /// The text of each.
+    pub(super) texts: BTreeMap<FlowName, String>,
     /// Names (by file) of flows with errors, so that who names them is not told that they do not exist.
     pub(super) broken: Vec<FlowName>,
     pub(super) findings: Vec<Finding>,
@@ -71,12 +73,12 @@ impl Flows {
         let broken = findings.iter().any(|finding| finding.level == Level::Error);
         self.findings.extend(findings);
         match flow {
-            Some(flow) if !broken => self.add_good(flow, file),
+            Some(flow) if !broken => self.add_good(flow, file, text),
             _ => self.broken.extend(path.file_stem().map(|stem| FlowName::new(stem.to_string_lossy()))),
         }
     }
 
-    fn add_good(&mut self, flow: Flow, file: String) {
+    fn add_good(&mut self, flow: Flow, file: String, text: String) {
         if self.good.contains_key(&flow.name) {
             self.findings.push(Finding {
                 code: "duplicate_flow",
@@ -89,6 +91,7 @@ impl Flows {
             return;
         }
         self.files.insert(flow.name.clone(), file);
+        self.texts.insert(flow.name.clone(), text);
         self.good.insert(flow.name.clone(), Arc::new(flow));
     }
 }

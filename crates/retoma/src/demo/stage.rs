@@ -265,6 +265,7 @@ fn server_setup() -> ServerSetup {
         local_key: None,
         random: random::bytes,
         version: wiring::VERSION,
+        flow_source: None,
     }
 }
 

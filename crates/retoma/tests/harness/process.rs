@@ -56,6 +56,12 @@ impl Running {
         self.child.wait().unwrap();
     }
 
+    /// SIGHUP: read the flows anew.
+    pub(crate) fn hang_up(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    }
+
     /// SIGTERM, and the exit status of the graceful end.
     pub(crate) fn stop(&mut self, within: Duration) -> ExitStatus {
         let pid = rustix::process::Pid::from_child(&self.child);
