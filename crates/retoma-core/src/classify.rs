@@ -2,8 +2,8 @@
 //!
 //! Rules are tried in this order: those of the opt-out word first, whatever their priority, since silence that was asked
 //! for outranks every sale; then by priority, highest first; then in file order; those of a word that only may ask for
-//! silence (see [`hint`]) last, since they must not hide what else was said. Text is normalised before (see [`fold`]),
-//! patterns of `whole` and `words` alike. Phrases (see [`phrase`]) are laid over the words of the message with typing
+//! silence (see `hint`) last, since they must not hide what else was said. Text is normalised before (see [`fold`]),
+//! patterns of `whole` and `words` alike. Phrases (see `phrase`) are laid over the words of the message with typing
 //! mistakes put right (see [`lexicon`]). They and regular expressions run in linear time, whatever a customer sends.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Named groups of words, and messages as strings with one letter per word, which phrases (see [`phrase`](super::phrase))
+//! Named groups of words, and messages as strings with one letter per word, which phrases (see `phrase`)
 //! are laid over.
 //!
 //! A group lists words that mean one thing to a rule: `{ nao: [nao, n, naum, nunca], mandar: ["mand(a|e|ar)", "envi(a|e|ar)"] }`.
