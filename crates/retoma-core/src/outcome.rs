@@ -75,6 +75,11 @@ pub enum NextStep {
         /// Whether the attempt counts.
         counts: bool,
     },
+    /// `failed`; tried at once under the number's other spelling. Happens once in a task's life and counts as no attempt.
+    Respell {
+        /// When.
+        at: Timestamp,
+    },
     /// `dead`.
     Dead,
     /// `unsure` until then.
@@ -88,11 +93,14 @@ pub enum NextStep {
     Cancelled(Reason),
 }
 
-/// How long evidence is waited for after an ambiguous end (E4).
+/// What may follow an end, beside what the task itself says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AmbiguousRule {
-    /// Echoes and status webhooks take minutes; after this the policy decides.
+pub struct Chances {
+    /// How long evidence is waited for after an ambiguous end (E4). Echoes and status webhooks take minutes; after this the
+    /// policy decides.
     pub reconcile_for: Duration,
+    /// Whether the number that was written to has another spelling (Brazil's ninth digit, C11).
+    pub other_spelling: bool,
 }
 
 /// What becomes of a task whose outcome nobody could learn.
@@ -130,7 +138,7 @@ pub fn after_attempt(
     used: u32,
     end: &AttemptEnd,
     policy: &RetryPolicy,
-    ambiguous: AmbiguousRule,
+    chances: Chances,
     now: Timestamp,
 ) -> NextStep {
     if end.outcome == Outcome::Accepted {
@@ -157,7 +165,9 @@ pub fn after_attempt(
         Outcome::RatePair => limited(PAIR_WAIT),
         Outcome::RateNumber => limited(NUMBER_WAIT),
         Outcome::RateAccount => limited(ACCOUNT_WAIT),
-        Outcome::Ambiguous => NextStep::Unsure { until: now + ambiguous.reconcile_for },
+        Outcome::Ambiguous => NextStep::Unsure { until: now + chances.reconcile_for },
+        // Both spellings of a Brazilian mobile are valid, and only the provider knows which one is the account.
+        Outcome::Recipient if chances.other_spelling && !task.respelled => NextStep::Respell { at: now },
         Outcome::Recipient | Outcome::Content | Outcome::Template => NextStep::Dead,
         Outcome::Window => NextStep::Held(Reason::WindowClosed),
         Outcome::Marketing => after_marketing_limit(task, used, policy, now),

@@ -209,6 +209,9 @@ pub struct Task {
     pub reconcile_until: Option<Timestamp>,
     /// Whether the one resend of `resend_once` was used.
     pub resent: bool,
+    /// Whether it goes to the number's other spelling, since the provider knows nobody under the first one (C11).
+    #[serde(default)]
+    pub respelled: bool,
     /// When it was promised.
     pub created_at: Timestamp,
     /// When it last changed.

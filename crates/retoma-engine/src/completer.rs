@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use retoma_core::breaker::Turn;
-use retoma_core::outcome::{AmbiguousRule, NextStep, Outcome, after_attempt};
+use retoma_core::outcome::{Chances, NextStep, Outcome, after_attempt};
 use retoma_store::{ChannelState, Error, Finish, Store};
 use tokio::sync::mpsc;
 
@@ -76,10 +76,10 @@ async fn complete<S: Store>(store: &S, shared: &Shared, landed: &[Landed]) -> Re
 }
 
 fn finish(shared: &Shared, landed: &Landed) -> Finish {
-    let Landed { task, attempt, end } = landed;
+    let Landed { task, attempt, end, other_spelling } = landed;
     let now = shared.clock.now();
-    let rule = AmbiguousRule { reconcile_for: shared.setup.reconcile_for };
-    let next = after_attempt(task, *attempt, end, &shared.setup.retry, rule, now);
+    let chances = Chances { reconcile_for: shared.setup.reconcile_for, other_spelling: *other_spelling };
+    let next = after_attempt(task, *attempt, end, &shared.setup.retry, chances, now);
     let next = tell_traffic(shared, landed, next, now);
     Finish {
         tenant: task.tenant.clone(),

@@ -59,6 +59,8 @@ pub(crate) struct Landed {
     pub(crate) task: Task,
     pub(crate) attempt: u32,
     pub(crate) end: AttemptEnd,
+    /// Whether the number that was written to has another spelling.
+    pub(crate) other_spelling: bool,
 }
 
 struct Deliverer<S, T> {
@@ -83,6 +85,7 @@ struct Ready {
     request: WireRequest,
     contact_version: u64,
     said: Option<Key16>,
+    other_spelling: bool,
 }
 
 /// What one look at a due task leads to.
@@ -264,6 +267,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
                 task: &task.id,
                 attempt: task.attempts + 1,
                 identities: addressees(&task, channel, view),
+                other_spelling: task.respelled,
                 text,
                 message: &task.message,
                 vars: &vars,
@@ -290,7 +294,8 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         match (verdict, channel, request) {
             (Verdict::Send, Some(channel), Some(Ok(request))) => {
                 let contact_version = view.contact.version;
-                Look::Start(Box::new(Ready { task, channel, request, contact_version, said }))
+                let other_spelling = channel.has_other_spelling(&view.identities);
+                Look::Start(Box::new(Ready { task, channel, request, contact_version, said, other_spelling }))
             }
             (Verdict::Avoid(reason), ..) => settle(task, SettleTo::Avoided(reason)),
             (Verdict::Defer(reason, until), ..) => settle(task, SettleTo::Deferred(reason, until)),
@@ -324,7 +329,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
     }
 
     fn fly(&mut self, ready: Ready, attempt: u32, start_by: Duration) {
-        let Ready { task, channel, request, .. } = ready;
+        let Ready { task, channel, request, other_spelling, .. } = ready;
         self.flights.take_off(task.contact, &task.channel);
         self.shared.traffic.leaves(&task, self.shared.clock.monotonic());
         let (transport, landed) = (Arc::clone(&self.transport), self.landed.clone());
@@ -339,7 +344,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
                 end => channel.judge(end, clock.now()),
             };
             // The completer outlives every send; if it is gone, the process is ending and the start row tells.
-            let _ = landed.send(Landed { task, attempt, end }).await;
+            let _ = landed.send(Landed { task, attempt, end, other_spelling }).await;
         });
     }
 

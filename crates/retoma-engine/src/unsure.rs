@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use retoma_core::evidence::Witness;
-use retoma_core::outcome::{AmbiguousRule, AttemptEnd, NextStep, Outcome, Settled, after_attempt, settle_unsure};
+use retoma_core::outcome::{AttemptEnd, Chances, NextStep, Outcome, Settled, after_attempt, settle_unsure};
 use retoma_core::send_check::Reason;
 use retoma_core::task::Task;
 use retoma_store::{AttemptRow, Error, Evidence, Finish, Store};
@@ -83,7 +83,7 @@ pub(crate) async fn sweep<S: Store>(store: &S, shared: &Shared, flights: &Flight
 
 fn left_open(shared: &Shared, task: &Task, attempt: &AttemptRow, now: Timestamp) -> Finish {
     let end = ambiguous("the process ended during send");
-    let rule = AmbiguousRule { reconcile_for: shared.setup.reconcile_for };
+    let rule = Chances { reconcile_for: shared.setup.reconcile_for, other_spelling: false };
     let next = after_attempt(task, attempt.n, &end, &shared.setup.retry, rule, now);
     Finish {
         tenant: task.tenant.clone(),

@@ -75,6 +75,8 @@ pub struct Outgoing<'a> {
     pub attempt: u32,
     /// Addresses of the contact.
     pub identities: &'a [Identity],
+    /// Whether to write to the other spelling of the number.
+    pub other_spelling: bool,
     /// The rendered text.
     pub text: &'a str,
     /// The message's name in the flow.
@@ -158,6 +160,8 @@ pub struct Seen {
 pub trait Outbound {
     /// Makes the request.
     fn request(&self, message: &Outgoing<'_>) -> Result<WireRequest, CannotWrite>;
+    /// Whether the number that it would write to has another spelling: only the provider knows which one is the account.
+    fn has_other_spelling(&self, identities: &[Identity]) -> bool;
     /// Reads what became of it. `now` is our clock at the answer, for waits told as dates by senders that tell no `Date`.
     fn judge(&self, end: &WireEnd, now: Timestamp) -> AttemptEnd;
     /// The request that asks for messages sent; `None` where the provider cannot be asked, or not for that spelling.
@@ -173,6 +177,13 @@ impl Outbound for Channel {
                 evolution::outbound::request(base_url, instance, api_key, message)
             }
             ChannelKind::Http { url, secret } => Ok(generic::outbound::request(url, secret.as_ref(), message)),
+        }
+    }
+
+    fn has_other_spelling(&self, identities: &[Identity]) -> bool {
+        match &self.kind {
+            ChannelKind::Evolution { .. } => evolution::outbound::other_spelling(identities).is_some(),
+            ChannelKind::Http { .. } => false,
         }
     }
 

@@ -188,6 +188,7 @@ impl Shop {
             cancel_reason: None,
             reconcile_until: None,
             resent: false,
+            respelled: false,
             created_at: now,
             updated_at: now,
         };

@@ -171,6 +171,7 @@ fn decide(view: &ContactView, now: Timestamp) -> DecisionCommit {
             cancel_reason: None,
             reconcile_until: None,
             resent: false,
+            respelled: false,
             created_at: now,
             updated_at: now,
         })

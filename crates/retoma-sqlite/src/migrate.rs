@@ -31,6 +31,7 @@ const KNOWN: &[Migration] = migrations![
     3 "0003_people",
     4 "0004_delivery",
     5 "0005_flow_versions",
+    6 "0006_arrival",
 ];
 
 /// Brings the database to the newest schema; one transaction per step, so that a crash leaves a whole number of steps.

@@ -300,6 +300,7 @@ fn bare(
         cancel_reason: None,
         reconcile_until: None,
         resent: false,
+        respelled: false,
         created_at: now,
         updated_at: now,
     }

@@ -6,7 +6,7 @@ use crate::ids::{BucketNo, ContactId, Tenant};
 use crate::task::{Reference, TaskKind, TaskStatus};
 
 const HOUR: Duration = Duration::from_secs(3600);
-const RULE: AmbiguousRule = AmbiguousRule { reconcile_for: Duration::from_secs(600) };
+const RULE: Chances = Chances { reconcile_for: Duration::from_secs(600), other_spelling: false };
 
 fn now() -> Timestamp {
     "2026-12-02T15:00:00Z".parse().unwrap()
@@ -42,6 +42,7 @@ fn task() -> Task {
         cancel_reason: None,
         reconcile_until: None,
         resent: false,
+        respelled: false,
         created_at: now(),
         updated_at: now(),
     }
@@ -69,11 +70,24 @@ fn shown(next: &NextStep) -> String {
     match next {
         NextStep::Sent => "sent".into(),
         NextStep::Dead => "dead".into(),
+        NextStep::Respell { at } => format!("respell {}", seconds(at)),
         NextStep::Retry { at, counts } => format!("retry {} {}", seconds(at), if *counts { "counted" } else { "free" }),
         NextStep::Unsure { until } => format!("unsure {}", seconds(until)),
         NextStep::Held(reason) => format!("held {reason}"),
         NextStep::Cancelled(reason) => format!("cancelled {reason}"),
     }
+}
+
+// C11, whatsapp-providers 5: RECIPIENT
+#[test]
+fn a_number_nobody_has_is_tried_once_under_its_other_spelling() {
+    let chances = Chances { other_spelling: true, ..RULE };
+    let end = end(Outcome::Recipient);
+    let next = |task: &Task| shown(&after_attempt(task, 1, &end, &policy(), chances, now()));
+    assert_eq!(next(&task()), "respell 0");
+    assert_eq!(next(&Task { respelled: true, ..task() }), "dead");
+    assert_eq!(next(&Task { cancel_reason: Some(Reason::Paid), ..task() }), "cancelled paid");
+    assert_eq!(shown(&after_attempt(&task(), 1, &end, &policy(), RULE, now())), "dead");
 }
 
 // E2, E3, E4, whatsapp-providers 5
@@ -213,6 +227,7 @@ proptest! {
                 prop_assert!(!counts || used < policy.attempts);
                 prop_assert!(wait.as_secs() >= 1 || outcome == Outcome::NotSent);
             }
+            NextStep::Respell { .. } => prop_assert!(false, "no number of this law has another spelling"),
             NextStep::Sent => prop_assert_eq!(outcome, Outcome::Accepted),
             NextStep::Unsure { .. } => prop_assert_eq!(outcome, Outcome::Ambiguous),
             NextStep::Held(_) => prop_assert_eq!(outcome, Outcome::Window),

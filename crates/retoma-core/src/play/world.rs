@@ -15,7 +15,7 @@ use crate::decision::Transition;
 use crate::event::{Deadline, Event, EventData, EventKind, Operator, OrderRef};
 use crate::flow::Flow;
 use crate::ids::{BucketNo, ContactId, ConversationId, EventId, TaskId, Tenant};
-use crate::outcome::{AmbiguousRule, AttemptEnd, NextStep, Outcome, after_attempt};
+use crate::outcome::{AttemptEnd, Chances, NextStep, Outcome, after_attempt};
 use crate::retry::RetryPolicy;
 use crate::scenario::Step;
 use crate::send_check::{CheckInput, Guard, Verdict, check};
@@ -289,11 +289,14 @@ impl<'f> World<'f> {
             provider_message_id: Some(format!("{INVENTED}-{attempt}-{}", sending.id)),
             retry_after: None,
         };
-        let rule = AmbiguousRule { reconcile_for: Duration::ZERO };
+        let rule = Chances { reconcile_for: Duration::ZERO, other_spelling: false };
         let next = after_attempt(&sending, attempt, &accepted, &RetryPolicy::recovery(), rule, self.now);
         let sent = match next {
             NextStep::Sent => Task { status: TaskStatus::Sent, reason: None, ..sending },
             NextStep::Retry { at, .. } => Task { status: TaskStatus::Failed, next_attempt_at: at, ..sending },
+            NextStep::Respell { at } => {
+                Task { status: TaskStatus::Failed, next_attempt_at: at, respelled: true, ..sending }
+            }
             NextStep::Dead => Task { status: TaskStatus::Dead, ..sending },
             NextStep::Unsure { until } => Task { status: TaskStatus::Unsure, reconcile_until: Some(until), ..sending },
             NextStep::Held(reason) => Task { status: TaskStatus::Held, reason: Some(reason), ..sending },

@@ -131,6 +131,7 @@ fn question(channel: &Channel, view: &ContactView, task: &Task, now: Timestamp) 
         vars.insert("order.transaction".to_owned(), order.transaction.clone());
     }
     let outgoing = Outgoing {
+        other_spelling: false,
         task: &task.id,
         attempt: task.attempts + 1,
         identities: &view.identities,

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
-use retoma_core::identity::{Identity, IdentityKind};
+use retoma_core::identity::{Identity, IdentityKind, Phone};
 use retoma_core::outcome::{AttemptEnd, Outcome};
 use serde_json::{Value, json};
 
@@ -26,7 +26,9 @@ pub(crate) fn request(
     api_key: &Secret,
     message: &Outgoing<'_>,
 ) -> Result<WireRequest, CannotWrite> {
-    let number = address(message.identities).ok_or(CannotWrite::NoAddress)?;
+    let first = || address(message.identities).map(str::to_owned);
+    let number = if message.other_spelling { other_spelling(message.identities).or_else(first) } else { first() };
+    let number = number.ok_or(CannotWrite::NoAddress)?;
     let mut headers = HeaderMap::new();
     headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     key_header(&mut headers, api_key);
@@ -41,6 +43,11 @@ pub(crate) fn address(identities: &[Identity]) -> Option<&str> {
     let lid = || identities.iter().find(|identity| identity.kind == IdentityKind::Lid);
     let found = phones().find(|phone| phone.confirmed).or_else(|| phones().next()).or_else(lid);
     found.map(|identity| identity.value.as_str())
+}
+
+/// The number's other spelling, where it has one.
+pub(crate) fn other_spelling(identities: &[Identity]) -> Option<String> {
+    Phone::reported(address(identities)?)?.variants().into_iter().nth(1)
 }
 
 /// A key that cannot stand in a header is a wrong key: without it the answer is 401, and the channel stops.

@@ -198,6 +198,7 @@ fn task_of<S: Store>(state: &AppState<S>, caller: &Caller, wish: Wish, view: &Co
         cancel_reason: None,
         reconcile_until: None,
         resent: false,
+        respelled: false,
         created_at: now,
         updated_at: now,
     })

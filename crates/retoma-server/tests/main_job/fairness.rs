@@ -70,6 +70,7 @@ async fn promise(world: &World, n: u64, channel: &str, class: MessageClass) {
         cancel_reason: None,
         reconcile_until: None,
         resent: false,
+        respelled: false,
         created_at: now,
         updated_at: now,
     };

@@ -178,6 +178,12 @@ fn advance(task: &mut Task, finish: &Finish) {
             }
             (TaskStatus::Failed, None)
         }
+        (NextStep::Respell { at }, None) => {
+            task.next_attempt_at = *at;
+            task.attempts = task.attempts.saturating_sub(1);
+            task.respelled = true;
+            (TaskStatus::Failed, None)
+        }
         (NextStep::Dead, None) => (TaskStatus::Dead, None),
         (NextStep::Held(reason), None) => (TaskStatus::Held, Some(*reason)),
         (NextStep::Cancelled(reason), None) => {

@@ -19,10 +19,11 @@ use crate::error::{Failure, Result};
 pub(crate) const COLUMNS: &str = "t.seq, t.id, t.tenant, t.bucket, t.contact, t.conversation, t.flow, t.kind, t.cadence,
     t.touch, t.touch_no, t.message, t.text, t.class, t.channel, t.order_platform, t.order_account, t.order_txn, t.amount,
     t.link, t.scheduled_for, t.next_attempt_at, t.handed, t.max_late, t.on_ambiguous, t.cancel_on, t.status, t.reason,
-    t.avoided, t.attempts, t.cancel_reason, t.reconcile_until, t.resent, t.created_at, t.updated_at";
+    t.avoided, t.attempts, t.cancel_reason, t.reconcile_until, t.resent, t.created_at, t.updated_at,
+    t.respelled";
 
 /// How many columns [`COLUMNS`] names.
-pub(crate) const WIDTH: usize = 35;
+pub(crate) const WIDTH: usize = 36;
 
 /// A task and where it is stored.
 pub(crate) struct TaskAt {
@@ -67,6 +68,7 @@ pub(crate) fn task(row: &Row<'_>) -> Result<TaskAt> {
         resent: row.get(32)?,
         created_at: time_at(row, 33)?,
         updated_at: time_at(row, 34)?,
+        respelled: row.get(35)?,
     };
     Ok(TaskAt { seq: row.get(0)?, task })
 }
@@ -90,9 +92,9 @@ impl Database {
                 "INSERT INTO task (id, tenant, bucket, contact, conversation, flow, kind, cadence, touch, touch_no, message,
                     text, class, channel, order_platform, order_account, order_txn, amount, link, scheduled_for,
                     next_attempt_at, handed, max_late, on_ambiguous, cancel_on, status, reason, avoided, attempts,
-                    cancel_reason, reconcile_until, resent, created_at, updated_at, done)
+                    cancel_reason, reconcile_until, resent, created_at, updated_at, done, respelled)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                    ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)
+                    ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)
                  ON CONFLICT (id, tenant) DO NOTHING",
             )?
             .execute(params![
@@ -131,6 +133,7 @@ impl Database {
                 ms(task.created_at),
                 ms(task.updated_at),
                 task.status.is_final(),
+                task.respelled,
             ])?;
         if inserted == 1 {
             self.count("tasks", task.status.as_str(), 1);
@@ -144,7 +147,8 @@ impl Database {
         self.connection
             .prepare_cached(
                 "UPDATE task SET status = ?2, reason = ?3, avoided = ?4, attempts = ?5, cancel_reason = ?6,
-                    reconcile_until = ?7, resent = ?8, next_attempt_at = ?9, handed = ?10, updated_at = ?11, done = ?12
+                    reconcile_until = ?7, resent = ?8, next_attempt_at = ?9, handed = ?10, updated_at = ?11, done = ?12,
+                    respelled = ?13
                  WHERE seq = ?1",
             )?
             .execute(params![
@@ -160,6 +164,7 @@ impl Database {
                 task.handed,
                 ms(task.updated_at),
                 task.status.is_final(),
+                task.respelled,
             ])?;
         self.count_move(before, task);
         Ok(())

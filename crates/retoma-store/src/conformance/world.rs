@@ -283,6 +283,7 @@ pub(super) fn reminder(id: &str, due: i64) -> Task {
         cancel_reason: None,
         reconcile_until: None,
         resent: false,
+        respelled: false,
         created_at: at(0),
         updated_at: at(0),
     }

@@ -247,6 +247,7 @@ pub(super) fn task(name: &str, class: MessageClass) -> Task {
         cancel_reason: None,
         reconcile_until: None,
         resent: false,
+        respelled: false,
         created_at: noon() - 15 * MINUTE,
         updated_at: noon() - 15 * MINUTE,
     }

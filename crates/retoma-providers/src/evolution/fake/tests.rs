@@ -40,6 +40,7 @@ fn channel() -> Channel {
 fn wire(number: &str, text: &str) -> WireRequest {
     channel()
         .request(&Outgoing {
+            other_spelling: false,
             task: &TaskId::new("t"),
             attempt: 1,
             identities: &[Identity::from_jid(&format!("{number}@s.whatsapp.net")).unwrap()],

@@ -30,6 +30,7 @@ fn answer(status: u16, body: &str) -> WireEnd {
 
 fn send(identities: &[Identity]) -> Result<WireRequest, CannotWrite> {
     channel().request(&Outgoing {
+        other_spelling: false,
         task: &TaskId::new("pix:HP0000000001:t15"),
         attempt: 1,
         identities,

@@ -26,6 +26,7 @@ fn send(secret: Option<&str>, task: &str, identities: &[Identity], unix_seconds:
     let vars = BTreeMap::from([("pix.code".to_owned(), "00020101".to_owned())]);
     channel("https://n8n.exemplo.test/webhook/abc", secret)
         .request(&Outgoing {
+            other_spelling: false,
             task: &TaskId::new(task),
             attempt: 1,
             identities,

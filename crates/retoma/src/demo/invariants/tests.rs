@@ -63,6 +63,7 @@ fn task(id: &str, message: &str, class: MessageClass) -> Task {
         cancel_reason: None,
         reconcile_until: None,
         resent: false,
+        respelled: false,
         created_at: at(0),
         updated_at: at(0),
     }
