@@ -319,6 +319,9 @@ pub struct Limits {
     pub frequency: Vec<Frequency>,
     /// At most this many automatic messages since the contact's last one.
     pub unanswered_automatic: u32,
+    /// At most this many messages in a row of which no receipt ever came, where the channel's others have theirs (FC-78);
+    /// 0 sets no limit.
+    pub without_receipt: u32,
     /// Whether what was paid is still delivered after an opt-out (C12).
     pub receipts_after_opt_out: bool,
 }

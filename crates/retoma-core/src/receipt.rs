@@ -3,6 +3,8 @@
 //!
 //! Stores merge by upsert with [`Status::rank`]; this is the rule that they keep.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::task::words;
@@ -24,6 +26,36 @@ words!(
         Played = "played",
     }
 );
+
+/// A message that was accepted this long ago and never heard of again has no receipt (FC-78, ours): phones are switched off
+/// over night, but the provider's own word that it took the message on comes within seconds.
+pub const SILENT_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// The word for such a message, in lists.
+pub const NO_RECEIPT: &str = "no_receipt";
+
+/// What became of a channel's newest messages that are older than [`SILENT_AFTER`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// How many were looked at.
+    pub accepted: u32,
+    /// How many of them were never heard of again.
+    pub silent: u32,
+    /// Whether receipts come through this channel at all: where none ever does, a message without one tells nothing.
+    pub told: bool,
+}
+
+impl Arrivals {
+    /// Fewer messages than this tell nothing about a channel.
+    const ENOUGH: u32 = 10;
+    /// From this part on, in percent, it is the channel and not a few dead numbers.
+    const TOO_MANY_PERCENT: u32 = 30;
+
+    /// Whether so much vanishes that somebody should look at the channel.
+    pub fn vanish(self) -> bool {
+        self.told && self.accepted >= Self::ENOUGH && self.silent * 100 >= self.accepted * Self::TOO_MANY_PERCENT
+    }
+}
 
 impl Status {
     /// The place in the order, from 1. `read` implies `delivered`, and so on down; a store that keeps the greatest rank ever
@@ -108,6 +140,22 @@ mod tests {
         let arrived: Vec<&str> = Status::ALL.iter().filter(|status| status.has_arrived()).map(|s| s.as_str()).collect();
         assert_eq!(arrived, ["delivered", "read", "played"]);
         assert_eq!(Status::ALL.iter().map(|status| status.rank()).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    }
+
+    // FC-78
+    #[test]
+    fn a_channel_that_swallows_messages_is_told_from_one_that_tells_nothing() {
+        for (accepted, silent, told, vanish) in [
+            (0, 0, false, false),
+            (9, 9, true, false),
+            (100, 10, true, false),
+            (100, 30, true, true),
+            (10, 10, true, true),
+            (10, 10, false, false),
+        ] {
+            let arrivals = Arrivals { accepted, silent, told };
+            assert_eq!(arrivals.vanish(), vanish, "{arrivals:?}");
+        }
     }
 
     proptest! {

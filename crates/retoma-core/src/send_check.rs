@@ -55,6 +55,8 @@ words!(
         FrequencyCap = "frequency_cap",
         /// Too many automatic messages without an answer.
         UnansweredLimit = "unanswered_limit",
+        /// The last messages to this contact were accepted, and no receipt ever came (FC-78).
+        NoReceipt = "no_receipt",
         /// The message needs a value that nobody gave.
         MissingVariable = "missing_variable",
         /// The message would carry a value past its life.
@@ -107,6 +109,8 @@ pub struct CheckInput<'a> {
     pub flow: &'a Flow,
     /// Whether its channel is stopped, or there is none of that name.
     pub channel_stopped: bool,
+    /// Whether its channel tells what became of messages, so that one without a receipt means something.
+    pub receipts_told: bool,
     /// What the HTTP guard of its cadence said of it, where one was asked and the answer still holds.
     pub guard: Option<Guard>,
     /// What composing found missing: a template value, a message, an address to write to.
@@ -217,6 +221,10 @@ pub fn check(input: &CheckInput<'_>, now: Timestamp) -> Verdict {
     // The last line against a loop of two robots: it holds for answers, too.
     if talks && pace::is_unanswered(&known) {
         return Verdict::Avoid(Reason::UnansweredLimit);
+    }
+    // Accepted, and then nothing for ever: more of the same helps nobody and costs the number its reputation (FC-78).
+    if talks && input.receipts_told && pace::vanishes(&known, now) {
+        return Verdict::Avoid(Reason::NoReceipt);
     }
     // Whether the message can be written at all. Late, so that nobody is asked to fill a gap in what would not be sent
     // anyway. It holds for every class, since without a text or an address there is nothing to send. A value that perished

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Event, EventKind, OrderRef};
 use crate::identity::Identity;
 use crate::ids::{BucketNo, ChannelName, ContactId, ConversationId, FlowName, TaskId, Tenant};
+use crate::receipt;
 use crate::task::{MessageClass, Task};
 
 /// A person (the row that a decision may change).
@@ -148,6 +149,8 @@ pub struct SendMark {
     pub at: Timestamp,
     /// The class of the message.
     pub class: MessageClass,
+    /// What is known of it at the provider, as far as it gave the message an id.
+    pub receipt: Option<receipt::Status>,
 }
 
 /// A payment fact of an order, whichever contact holds it. Recorded in the intake transaction, never taken back.

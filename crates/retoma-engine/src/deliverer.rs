@@ -282,6 +282,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             view,
             flow: &flow,
             channel_stopped,
+            receipts_told: self.shared.arrivals_of(&task.channel).told,
             missing: text.err().or(no_address),
             perished,
         };

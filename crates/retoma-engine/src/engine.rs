@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use retoma_core::ids::{ChannelName, EventId, Tenant};
+use retoma_core::receipt::Arrivals;
 use retoma_store::{Appended, EventRow, EventStatus, Intake, Store};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -164,6 +165,11 @@ impl<S: Store> Engine<S> {
         self.shared.signals.committed(EventId(Uuid::nil()));
         self.shared.signals.due.notify_one();
         self.shared.signals.unsure.notify_one();
+    }
+
+    /// What became of a channel's messages after they were accepted (FC-78).
+    pub fn arrivals_of(&self, channel: &ChannelName) -> Arrivals {
+        self.shared.arrivals_of(channel)
     }
 
     /// How a channel's traffic stands in this process.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use retoma_core::flow::Flow;
 use retoma_core::ids::{ChannelName, FlowName, Tenant};
+use retoma_core::receipt::Arrivals;
 use retoma_core::retry::RetryPolicy;
 use retoma_providers::outbound::Channel;
 
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     stopped: Mutex<HashMap<ChannelName, bool>>,
     /// What holds each channel back.
     pub(crate) traffic: Traffic,
+    /// What became of each channel's messages after they were accepted, as the keeper saw it last (FC-78).
+    arrivals: Mutex<HashMap<ChannelName, Arrivals>>,
 }
 
 impl Shared {
@@ -69,7 +72,18 @@ impl Shared {
     ) -> Self {
         let traffic = Traffic::new(setup.channels.values().map(|channel| &**channel));
         let flows = ArcSwap::from_pointee(std::mem::take(&mut setup.flows));
-        Self { setup, flows, clock, signals, ids, node, beats, stopped: Mutex::default(), traffic }
+        Self {
+            setup,
+            flows,
+            clock,
+            signals,
+            ids,
+            node,
+            beats,
+            stopped: Mutex::default(),
+            traffic,
+            arrivals: Mutex::default(),
+        }
     }
 
     /// Whether a channel is known as stopped, and then whether by a person.
@@ -84,6 +98,17 @@ impl Shared {
             Some(by_person) => stopped.insert(channel.clone(), by_person),
             None => stopped.remove(channel),
         };
+    }
+
+    /// What became of a channel's messages, as far as it was looked at.
+    pub(crate) fn arrivals_of(&self, channel: &ChannelName) -> Arrivals {
+        self.arrivals.lock().expect("no code panics while it holds the map").get(channel).copied().unwrap_or_default()
+    }
+
+    /// Takes note of it. Answers what was known before.
+    pub(crate) fn note_arrivals(&self, channel: &ChannelName, seen: Arrivals) -> Arrivals {
+        let mut arrivals = self.arrivals.lock().expect("no code panics while it holds the map");
+        arrivals.insert(channel.clone(), seen).unwrap_or_default()
     }
 
     /// The flow of that name; without a name, the only one there is.

@@ -47,8 +47,8 @@ pub(crate) async fn pipeline<S: Store>(State(state): State<AppState<S>>) -> Resp
     }
 }
 
-/// Ages and counts of what waits, with a verdict. `age` is in real time, whatever the clock of a demo shows.
-pub(crate) fn figures(stats: &Stats, now: Timestamp, age: impl Fn(Timestamp) -> Duration) -> Value {
+/// Ages and counts of what waits, with a verdict; `vanish` names channels whose accepted messages are not heard of (FC-78). `age` is in real time, whatever the clock of a demo shows.
+pub(crate) fn figures(stats: &Stats, vanish: &[&str], now: Timestamp, age: impl Fn(Timestamp) -> Duration) -> Value {
     let (inbox, due) = (stats.oldest_pending_at.map(&age), stats.oldest_due_at.map(&age));
     let beats = stats.heartbeats.iter().map(|beat| {
         let age = age(beat.seen_at);
@@ -65,6 +65,9 @@ pub(crate) fn figures(stats: &Stats, now: Timestamp, age: impl Fn(Timestamp) -> 
     }
     if due.is_some_and(|age| age > LATE_AFTER) {
         wrong.push("tasks_late");
+    }
+    if !vanish.is_empty() {
+        wrong.push("messages_vanish");
     }
     let tasks = |word: &str| stats.tasks.get(word).copied().unwrap_or(0);
     json!({
@@ -83,6 +86,7 @@ pub(crate) fn figures(stats: &Stats, now: Timestamp, age: impl Fn(Timestamp) -> 
         },
         "held_events": stats.events.get("held").copied().unwrap_or(0),
         "quarantined_events": stats.events.get("quarantined").copied().unwrap_or(0),
+        "channels_that_swallow_messages": vanish,
         "heartbeats": beats,
     })
 }
@@ -107,7 +111,7 @@ mod tests {
             (Stats { oldest_due_at: Some(ago(600)), oldest_pending_at: Some(ago(5)), ..well }, json!([])),
         ];
         for (stats, wrong) in table {
-            let figures = figures(&stats, now, |at| now.duration_since(at).try_into().unwrap());
+            let figures = figures(&stats, &[], now, |at| now.duration_since(at).try_into().unwrap());
             assert_eq!(figures["wrong"], wrong);
             assert_eq!(figures["ok"], wrong.as_array().unwrap().is_empty());
         }

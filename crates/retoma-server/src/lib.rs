@@ -92,6 +92,7 @@ fn v1<S: Store>() -> Router<AppState<S>> {
         .route("/tasks/{id}/cancel", post(tasks::cancel_one::<S>))
         .route("/tasks/{id}/retry", post(tasks::retry::<S>))
         .route("/tasks/{id}/resolve", post(tasks::resolve::<S>))
+        .route("/receipts/orphans", get(tasks::orphans::<S>))
         .route("/channels", get(channels::list::<S>))
         .route("/channels/{name}/pause", post(channels::pause::<S>))
         .route("/channels/{name}/resume", post(channels::resume::<S>))

@@ -95,14 +95,23 @@ async fn collect<S: Store>(state: &AppState<S>, asked: Duration) -> Result<Value
         })
     });
     let stopped = store.channel_states(state.tenant.clone()).await?;
+    let state_of = &state.engine;
     let channels = state.channels.iter().map(|name| {
         let stop = stopped.iter().find(|state| state.channel == *name && state.stopped.is_some());
         json!({
             "name": name.as_str(),
             "stopped": stop.and_then(|state| state.stopped.clone()),
             "since": stop.map(|state| state.since.to_string()),
+            "no_receipt": state_of.arrivals_of(name).silent,
+            "vanish": state_of.arrivals_of(name).vanish(),
         })
     });
+    let vanish: Vec<&str> = state
+        .channels
+        .iter()
+        .filter(|name| state.engine.arrivals_of(name).vanish())
+        .map(|name| name.as_str())
+        .collect();
     Ok(json!({
         "version": state.version,
         "uptime_s": asked.saturating_sub(state.started).as_secs(),
@@ -117,7 +126,7 @@ async fn collect<S: Store>(state: &AppState<S>, asked: Duration) -> Result<Value
         "doors": doors(state),
         "last_events": last.collect::<Vec<_>>(),
         "channels": channels.collect::<Vec<_>>(),
-        "pipeline": health::figures(&stats, now, |at| state.real_age(now, at)),
+        "pipeline": health::figures(&stats, &vanish, now, |at| state.real_age(now, at)),
         "now": now.to_string(),
     }))
 }

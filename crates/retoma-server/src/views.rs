@@ -2,10 +2,11 @@
 //! part of a view.
 
 use jiff::Timestamp;
+use retoma_core::receipt::{NO_RECEIPT, SILENT_AFTER};
 use retoma_core::send_check::Reason;
 use retoma_core::state::{ContactView, Conversation};
 use retoma_core::task::{Reference, Task};
-use retoma_store::{ApiKey, AttemptRow, EventRow, Evidence, Paged, ReceiptTimes, TaskRow};
+use retoma_store::{ApiKey, AttemptRow, EventRow, Evidence, Paged, ReceiptStatus, ReceiptTimes, TaskRow};
 use serde_json::{Value, json};
 
 /// An event.
@@ -14,17 +15,24 @@ pub(crate) fn event(row: &EventRow) -> Value {
 }
 
 /// A task, with what is known of its attempts.
-pub(crate) fn task(row: &TaskRow) -> Value {
+pub(crate) fn task(row: &TaskRow, now: Timestamp) -> Value {
     let mut view = bare_task(&row.task);
     view["outcome"] = json!(row.outcome.map(|outcome| outcome.as_str()));
     view["last_error"] = json!(row.last_error);
     view["provider_message_id"] = json!(row.provider_message_id);
-    view["receipt"] = json!(row.receipt.map(|receipt| receipt.as_str()));
+    view["receipt"] = json!(receipt(row, now));
     view["detail"] = json!(row.detail);
     view["resent"] = json!(row.task.resent);
     view["reconcile_until"] = time(row.task.reconcile_until);
     view["receipt_times"] = receipt_times(&row.receipt_times);
     view
+}
+
+/// What was last heard of the message; `no_receipt` where nothing was for so long that nothing will be (FC-78).
+fn receipt(row: &TaskRow, now: Timestamp) -> Option<&'static str> {
+    let is_silent = row.receipt == Some(ReceiptStatus::Accepted)
+        && row.receipt_times.accepted_at.is_some_and(|accepted| accepted + SILENT_AFTER <= now);
+    if is_silent { Some(NO_RECEIPT) } else { row.receipt.map(ReceiptStatus::as_str) }
 }
 
 /// When each receipt was first said; those that never came are left out.

@@ -7,6 +7,7 @@ use retoma_core::event::{Event, EventKind, OrderRef};
 use retoma_core::identity::{Identity, IdentityKind};
 use retoma_core::ids::{BucketNo, ContactId, Tenant};
 use retoma_core::outcome::Outcome;
+use retoma_core::receipt::Status;
 use retoma_core::state::{Contact, ContactView, Conversation, PaymentFact, SendMark};
 use retoma_core::task::{MessageClass, Task};
 use retoma_store::AttemptRow;
@@ -20,6 +21,7 @@ use crate::codec::{
 use crate::database::Database;
 use crate::error::{Failure, Result};
 use crate::inbox::{EVENT, event};
+use crate::receipts;
 
 /// How far back sends count against caps.
 const SENDS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -156,13 +158,24 @@ impl Database {
         let since =
             now.saturating_sub(SignedDuration::try_from(SENDS_KEPT).unwrap_or(SignedDuration::MAX)).map_or(0, ms);
         let mut find = self.connection.prepare_cached(
-            "SELECT started_at, class FROM attempt INDEXED BY attempt_contact
-             WHERE counts = 1 AND contact = ?1 AND started_at > ?2 ORDER BY started_at",
+            "SELECT a.started_at, a.class, p.rank, p.failed_at IS NOT NULL
+             FROM attempt AS a INDEXED BY attempt_contact JOIN task AS t ON t.seq = a.task
+             LEFT JOIN provider_message AS p
+             ON p.message_id = a.provider_message_id AND p.channel = t.channel AND p.tenant = t.tenant
+             WHERE a.counts = 1 AND a.contact = ?1 AND a.started_at > ?2 ORDER BY a.started_at",
         )?;
         let mut rows = find.query(params![&contact.as_bytes()[..], since])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push(SendMark { at: time_at(row, 0)?, class: word_at(row, 1, MessageClass::parse)? });
+            let word = match row.get::<_, Option<i64>>(2)? {
+                Some(rank) => receipts::word(rank, row.get(3)?),
+                None => None,
+            };
+            found.push(SendMark {
+                at: time_at(row, 0)?,
+                class: word_at(row, 1, MessageClass::parse)?,
+                receipt: word.and_then(|word| Status::parse(word.as_str())),
+            });
         }
         Ok(found)
     }

@@ -16,6 +16,7 @@
 
 use std::path::PathBuf;
 
+mod arrivals;
 mod backup;
 mod checkpoint;
 mod codec;

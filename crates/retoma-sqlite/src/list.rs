@@ -12,6 +12,7 @@ use retoma_store::{
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 
+use crate::arrivals;
 use crate::codec::{
     contact_at, conversation_at, event_at, json_at, json_or_default_at, kind, ms, name_at, time_at, time_or_null_at,
     uuid_at, uuid_or_null_at, word_at, word_or_null_at,
@@ -78,6 +79,18 @@ pub(crate) fn task_where(filter: &TaskFilter) -> Where {
     }
     if let Some(touch) = filter.touch_no {
         condition.and("t.touch_no = ?", i64::from(touch));
+    }
+    if let Some(silent) = &filter.silent {
+        let channels = serde_json::to_string(&silent.channels).expect("names are JSON");
+        condition.sql.push_str(
+            " AND t.seq IN (SELECT late.seq FROM provider_message AS p INDEXED BY provider_message_taken
+               JOIN task AS late ON late.id = p.task AND late.tenant = p.tenant
+               WHERE p.tenant = ?1 AND p.task IS NOT NULL AND p.accepted_at IS NOT NULL AND p.rank <= 1
+                 AND p.failed_at IS NULL",
+        );
+        condition.and("p.channel IN (SELECT value FROM json_each(?))", channels);
+        condition.and("p.accepted_at > ?", arrivals::before(silent.before, arrivals::LOOK_BACK));
+        condition.and("p.accepted_at <= ? AND late.status = 'sent')", ms(silent.before));
     }
     if let Some(now) = filter.stuck_at {
         // Each arm walks its own partial index.

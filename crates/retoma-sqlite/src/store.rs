@@ -10,14 +10,15 @@ use retoma_core::decision::Transition;
 use retoma_core::event::Event;
 use retoma_core::flow::Standing;
 use retoma_core::ids::{ChannelName, ContactId, EventId, FlowName, TaskId, Tenant};
+use retoma_core::receipt::Arrivals;
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
 use retoma_store::{
     ApiKey, Appended, AttemptRow, AuditRow, ChannelState, Committed, DeadLetter, DeadMoves, DecisionCommit, Due,
     DueDeadline, DueQuery, Error, EventFilter, EventMoves, EventRow, Evidence, FindContact, Finish, GateAnswer,
-    GateCall, Heartbeat, Intake, Lease, LeaseRequest, NextWake, Owner, Page, Paged, PendingQuery, PublishedFlow,
-    RawRequest, Receipt, Reopen, Result, Retention, Settle, SightingQuery, Sightings, SqlRows, Start, Started, Stats,
-    Store, TaskFilter, TaskRow, Unsure,
+    GateCall, Heartbeat, Intake, Lease, LeaseRequest, NextWake, OrphanReceipt, Owner, Page, Paged, PendingQuery,
+    PublishedFlow, RawRequest, Receipt, Reopen, Result, Retention, Settle, SightingQuery, Sightings, SqlRows, Start,
+    Started, Stats, Store, TaskFilter, TaskRow, Unsure,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -233,6 +234,19 @@ impl Store for SqliteStore {
 
     async fn list_evidence(&self, tenant: Tenant, task: TaskId) -> Result<Vec<Evidence>> {
         self.list(move |database| database.list_evidence(&tenant, &task)).await
+    }
+
+    async fn arrivals(&self, tenant: Tenant, channels: Vec<ChannelName>, now: Timestamp) -> Result<Vec<Arrivals>> {
+        self.list(move |database| database.arrivals(&tenant, &channels, now)).await
+    }
+
+    async fn list_orphan_receipts(
+        &self,
+        tenant: Tenant,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<OrphanReceipt>> {
+        self.list(move |database| database.list_orphan_receipts(&tenant, before, limit)).await
     }
 
     async fn next_wake(&self) -> Result<NextWake> {

@@ -61,7 +61,8 @@ impl Database {
         loop {
             let swept = self.sweep_events(cutoff(now, keep.events), &mut events)?
                 + self.sweep_tasks(cutoff(now, keep.tasks), &mut tasks)?
-                + self.sweep_gate(ms(now), cutoff(now, gate))?;
+                + self.sweep_gate(ms(now), cutoff(now, gate))?
+                + self.sweep_orphans(cutoff(now, keep.events), STEP)?;
             if swept == 0 {
                 return Ok(false);
             }

@@ -3,6 +3,7 @@
 mod due;
 mod evidence;
 mod finish;
+mod late_echo;
 mod operate;
 mod row;
 mod start;

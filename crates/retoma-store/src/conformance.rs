@@ -19,6 +19,7 @@
 
 #![allow(clippy::unwrap_used, reason = "every line of this module is a test")]
 
+pub mod arrivals;
 pub mod decisions;
 pub mod dice;
 pub mod ends;
@@ -116,6 +117,7 @@ macro_rules! conformance_cases {
             ends::an_end_counts_once,
             ends::a_failure_is_tried_again_at_its_time,
             ends::a_try_that_does_not_count_burns_no_attempt,
+            ends::a_number_is_respelled_once,
             ends::a_marked_task_ends_cancelled_unless_accepted,
             ends::what_nobody_knows_is_unsure_until_somebody_says,
             ends::the_one_resend_is_on_record,
@@ -127,6 +129,10 @@ macro_rules! conformance_cases {
             ends::each_receipt_keeps_its_first_time,
             ends::messages_of_our_own_are_found_by_their_contact,
             ends::evidence_is_kept_in_order,
+            ends::a_late_echo_settles_what_the_policy_had_given_up,
+            arrivals::messages_without_a_receipt_are_counted_apart,
+            arrivals::a_channel_that_never_tells_is_known,
+            arrivals::receipts_that_nobody_claims_are_listed,
             operators::scheduling_twice_promises_once,
             operators::cancelling_closes_what_waits_and_marks_what_is_under_way,
             operators::cancelling_needs_a_filter_and_keeps_to_it,

@@ -27,6 +27,7 @@ use retoma_core::decision::Decision;
 use retoma_core::flow::Standing;
 use retoma_core::ids::{ChannelName, ContactId, EventId, FlowName, TaskId, Tenant};
 use retoma_core::keys::Key16;
+use retoma_core::receipt::Arrivals;
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
 
@@ -49,6 +50,11 @@ pub trait Store: Clone + Send + Sync + 'static {
     ///
     /// A payment-type event whose identities (order, phone, e-mail) name further contacts with open conversations becomes a
     /// child event (key derived from the parent's and the contact) in each of their inboxes (C11 "cancel wide").
+    ///
+    /// A message of our own that comes back with its text (an echo) after the policy had judged its send proves that send: the
+    /// same text to the same contact through the same channel, within the window of [`retoma_core::evidence::Wanted`], of a
+    /// task that is `held` as `unconfirmed`, or `sent` without the provider's id. Such a task becomes `sent` under that id, with
+    /// a row of evidence; it is never a word of a person (E4).
     /// Never merges contacts.
     fn append_events(&self, batch: Vec<Intake>) -> impl Future<Output = Result<Vec<Vec<Appended>>>> + Send;
 
@@ -175,6 +181,23 @@ pub trait Store: Clone + Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<Vec<TaskId>>> + Send;
 
+    /// For each channel: of its newest messages (at most 200) that were accepted between a week and `SILENT_AFTER` before
+    /// `now`, how many were never heard of again (FC-78).
+    fn arrivals(
+        &self,
+        tenant: Tenant,
+        channels: Vec<ChannelName>,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Vec<Arrivals>>> + Send;
+
+    /// Receipts of messages that no task claims, said last at or before `before`, newest first (FC-28).
+    fn list_orphan_receipts(
+        &self,
+        tenant: Tenant,
+        before: Timestamp,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<OrphanReceipt>>> + Send;
+
     /// Merges receipts (E6): one row per (channel, provider message id), monotonic.
     fn merge_receipts(&self, batch: Vec<Receipt>) -> impl Future<Output = Result<()>> + Send;
 
@@ -286,7 +309,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Claims, renews, completes, fails or releases gate keys (B1-B5); each answers the key's record after it.
     fn gate(&self, calls: Vec<GateCall>, now: Timestamp) -> impl Future<Output = Result<Vec<GateAnswer>>> + Send;
 
-    /// Removes what its retention no longer keeps, in slices of at most 50 ms. Answers whether more is left.
+    /// Removes what its retention no longer keeps, receipts that no task claims with the events, in slices of at most 50 ms. Answers whether more is left.
     fn sweep_history(&self, keep: Retention, now: Timestamp) -> impl Future<Output = Result<bool>> + Send;
 
     /// Writes a consistent copy of the database to a path while running.

@@ -363,6 +363,9 @@ pub(crate) enum Task {
         /// The touch's number: 2 is the second one.
         #[arg(long)]
         touch: Option<u32>,
+        /// Only those that the provider accepted a day ago or longer and that nothing was heard of since.
+        #[arg(long)]
+        no_receipt: bool,
         #[command(flatten)]
         page: PageArgs,
     },
@@ -373,6 +376,15 @@ pub(crate) enum Task {
     },
     /// What is stuck right now: overdue, sending for too long, held, unsure.
     Stuck(PageArgs),
+    /// Receipts of messages that no task is known to have sent: typed on the phone, or sent by another program.
+    Orphans {
+        /// Said at least this long ago.
+        #[arg(long, value_name = "DURATION", default_value = "1h")]
+        older_than: String,
+        /// At most so many.
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+    },
     /// Promise a message. The same key twice is one message.
     Schedule(Schedule),
     /// Close waiting tasks: by id, or all of a contact, a transaction or a cadence.

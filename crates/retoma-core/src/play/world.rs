@@ -252,9 +252,10 @@ impl<'f> World<'f> {
         let Composed { text, perished, .. } = compose(self.flow, &self.view, &task, self.now);
         let missing = text.clone().err();
         let (view, flow, channel_stopped) = (&self.view, self.flow, false);
+        let receipts_told = false;
         // In a story, who paid is told by its events.
         let guard = Some(Guard::Unpaid);
-        let input = CheckInput { task: &task, view, flow, channel_stopped, guard, missing, perished };
+        let input = CheckInput { task: &task, view, flow, channel_stopped, receipts_told, guard, missing, perished };
         let verdict = check(&input, self.now);
         match verdict {
             Verdict::Send => self.send(task, text.unwrap_or_default()),
@@ -278,7 +279,7 @@ impl<'f> World<'f> {
 
     fn send(&mut self, task: Task, text: String) {
         let attempt = task.attempts + 1;
-        self.view.sends.push(SendMark { at: self.now, class: task.class });
+        self.view.sends.push(SendMark { at: self.now, class: task.class, receipt: None });
         let sending = Task { status: TaskStatus::Sending, attempts: attempt, ..task };
         // Invented recipients are reachable and providers never fail, so that a scenario shows the flow and nothing else.
         let accepted = AttemptEnd {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::gone::Known;
 use crate::event::EventKind;
+use crate::receipt::{SILENT_AFTER, Status};
 use crate::state::ContactView;
 use crate::task::{MessageClass, TaskStatus};
 
@@ -80,6 +81,17 @@ pub(super) fn is_unanswered(known: &Known<'_>) -> bool {
     let to_contact = known.view.sends.iter().filter(|send| send.class != MessageClass::Internal);
     let unanswered = to_contact.filter(|send| last.is_none_or(|last| send.at > last)).count();
     unanswered >= known.flow.limits.unanswered_automatic as usize
+}
+
+/// Whether the last messages since the contact's last word were accepted long ago, and nothing was heard of any of them.
+/// Whoever answers, or receives, is reached.
+pub(super) fn vanishes(known: &Known<'_>, now: Timestamp) -> bool {
+    let limit = known.flow.limits.without_receipt as usize;
+    let last = last_word(known.view);
+    let since = known.view.sends.iter().rev().take_while(|send| last.is_none_or(|last| send.at > last));
+    // What was sent a moment ago tells nothing yet.
+    let old = since.filter(|send| send.receipt.is_some() && send.at + SILENT_AFTER <= now);
+    limit > 0 && old.take_while(|send| send.receipt == Some(Status::Accepted)).count() >= limit
 }
 
 fn reminders(known: &Known<'_>) -> impl Iterator<Item = Timestamp> {

@@ -4,6 +4,7 @@ use crate::event::EventData;
 use crate::flow::Calendar;
 use crate::identity::Identity;
 use crate::ids::ConversationId;
+use crate::receipt::Status;
 use crate::task::{Reference, TaskStatus};
 
 mod case;
@@ -12,7 +13,7 @@ use case::{Case, HOUR, MINUTE, about, at, commanded, cycle, fact, id, order, tas
 
 /// What makes each step object, in the order of the check.
 type Change = fn(&mut Case);
-const STEPS: [(&str, Change); 20] = [
+const STEPS: [(&str, Change); 21] = [
     ("avoid opted_out", |case| case.view.contact.opted_out_at = Some(case.now)),
     ("avoid cycle_closed", |case| case.view.conversations.clear()),
     ("avoid paid", |case| case.fact(EventKind::PaymentApproved)),
@@ -29,6 +30,9 @@ const STEPS: [(&str, Change); 20] = [
     ("avoid piled_up", |case| case.view.tasks[1].scheduled_for = case.now),
     ("avoid frequency_cap", |case| case.sends(MessageClass::Reminder, &[3 * HOUR, 4 * HOUR, 5 * HOUR])),
     ("avoid unanswered_limit", |case| case.sends(MessageClass::Reply, &[HOUR; 8])),
+    ("avoid no_receipt", |case| {
+        case.took(&[(72 * HOUR, Status::Accepted), (60 * HOUR, Status::Accepted), (48 * HOUR, Status::Accepted)])
+    }),
     ("hold missing_variable", |case| case.missing = Some("pix.code".into())),
     ("avoid perished", |case| case.perished = true),
     ("defer channel_stopped", |case| case.channel_stopped = true),
@@ -86,7 +90,7 @@ fn a_class_is_held_to_its_own_steps() {
         // What a reply was promised for is known to be gone only by what happened since; the facts of STEPS are of now.
         (
             Reply,
-            "opted_out cycle_closed refunded cancelled human_active unanswered_limit missing_variable perished channel_stopped",
+            "opted_out cycle_closed refunded cancelled human_active unanswered_limit no_receipt missing_variable perished channel_stopped",
         ),
         (Receipt, "refunded cancelled missing_variable perished channel_stopped"),
         (OptOutAck, "missing_variable perished channel_stopped"),
@@ -113,6 +117,32 @@ fn no_answer_of_the_guard_never_means_send() {
     }
     assert_eq!(Case::with(|case| case.guarded(Some(Guard::Unpaid))).says(), "send");
     assert_eq!(Case::with(|case| case.guard = Some(Guard::Paid)).says(), "send");
+}
+
+// FC-78
+#[test]
+fn who_is_reached_by_nothing_is_written_to_no_more() {
+    use Status::{Accepted, Delivered, Failed, Sent};
+    let (old, new) = (48 * HOUR, HOUR);
+    let table: [(&[(Duration, Status)], &str); 6] = [
+        (&[(old, Accepted), (old, Accepted)], "send"),
+        (&[(old, Accepted), (old, Accepted), (old, Accepted), (new, Accepted)], "avoid no_receipt"),
+        (&[(old, Accepted), (old, Accepted), (new, Accepted), (new, Accepted)], "send"),
+        (&[(old, Accepted), (old, Accepted), (old, Accepted), (old, Sent)], "send"),
+        (&[(old, Delivered), (old, Accepted), (old, Accepted), (old, Accepted)], "avoid no_receipt"),
+        // A failure is a word, too; its own class says what follows.
+        (&[(old, Accepted), (old, Failed), (old, Accepted), (old, Accepted)], "send"),
+    ];
+    for (sends, expected) in table {
+        assert_eq!(Case::with(|case| case.took(sends)).says(), expected, "{sends:?}");
+    }
+    let three = [(old, Accepted); 3];
+    let unlimited = Case::with(|case| case.took(&three)).also(|case| case.flow.limits.without_receipt = 0);
+    assert_eq!(unlimited.says(), "send");
+    let answered = Case::with(|case| case.took(&three)).also(|case| {
+        case.view.contact.last_inbound_at = Some(case.now - 2 * HOUR);
+    });
+    assert_eq!(answered.says(), "send");
 }
 
 // C12
@@ -336,9 +366,9 @@ fn limits_hold_at_their_borders() {
             case.sends(MessageClass::Reminder, &[20, 40, 60, 80, 100, 120].map(|hours| hours * HOUR));
         }),
         ("send", |case| case.sends(MessageClass::Reminder, &[20, 40, 60, 80, 100, 168].map(|hours| hours * HOUR))),
-        // Eight automatic messages since the contact's last one, which was 24 h ago.
+        // Eight automatic messages since the contact's last one, which was 100 h ago.
         ("send", |case| case.sends(MessageClass::Reply, &[HOUR; 7])),
-        ("send", |case| case.sends(MessageClass::Reply, &[25 * HOUR; 8])),
+        ("send", |case| case.sends(MessageClass::Reply, &[101 * HOUR; 8])),
         ("avoid unanswered_limit", |case| {
             case.view.contact.last_inbound_at = None;
             case.sends(MessageClass::Reply, &[100 * HOUR; 8]);

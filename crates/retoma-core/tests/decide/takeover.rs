@@ -81,7 +81,7 @@ fn an_echo_is_no_takeover() {
 fn answers(case: &mut Case, after: u64, text: &str) -> Decision {
     let (now, handed) = (case.now, case.deliver());
     if !handed.is_empty() {
-        case.view.sends.push(SendMark { at: now, class: MessageClass::Reply });
+        case.view.sends.push(SendMark { at: now, class: MessageClass::Reply, receipt: None });
     }
     case.wait(std::time::Duration::from_millis(after)).say(text)
 }

@@ -126,6 +126,11 @@ impl Traffic {
         self.with(channel, |way| way.pace.came_back(now));
     }
 
+    /// Too much of what leaves vanishes: slower, for as long as this is said every few seconds.
+    pub(crate) fn ease(&self, channel: &ChannelName, now: Duration) {
+        self.with(channel, |way| way.pace.slow_down(now, now));
+    }
+
     /// How a channel stands.
     pub(crate) fn shown(&self, channel: &ChannelName, now: Duration) -> ChannelTraffic {
         self.with(channel, |way| ChannelTraffic { breaker_open: way.breaker.is_open(), per_s: way.pace.limit(now) })

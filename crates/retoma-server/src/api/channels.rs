@@ -79,11 +79,13 @@ fn shown<S: Store>(state: &AppState<S>, name: &ChannelName, states: &[ChannelSta
         (None, true) => "unreachable",
         (None, false) => "open",
     };
+    let arrivals = state.engine.arrivals_of(name);
     json!({
         "name": name.as_str(),
         "status": status,
         "reason": stop.and_then(|stop| stop.stopped.clone()),
         "since": views::time(stop.map(|stop| stop.since)),
         "per_second": traffic.per_s,
+        "arrivals": { "looked_at": arrivals.accepted, "no_receipt": arrivals.silent, "receipts_come": arrivals.told, "vanish": arrivals.vanish() },
     })
 }

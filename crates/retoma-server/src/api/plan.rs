@@ -32,8 +32,13 @@ pub(crate) async fn of<S: Store>(state: &AppState<S>, id: ContactId) -> Result<V
     let items = live.into_iter().map(|task| {
         let at = when(task, now);
         let flow = state.flow(Some(&task.flow));
-        let ask =
-            |at| flow.as_ref().and_then(|flow| ask(&view, task, flow, stopped.contains(&task.channel.to_string()), at));
+        let ask = |at| {
+            let channel = ChannelStands {
+                stopped: stopped.contains(&task.channel.to_string()),
+                receipts_told: state.engine.arrivals_of(&task.channel).told,
+            };
+            flow.as_ref().and_then(|flow| ask(&view, task, flow, channel, at))
+        };
         let (today, then) = (ask(now), ask(at));
         json!({
             "at": at.to_string(),
@@ -52,7 +57,7 @@ pub(crate) async fn of<S: Store>(state: &AppState<S>, id: ContactId) -> Result<V
         })
     });
     let items: Vec<Value> = items.collect();
-    let closed = closed(state, id, &zone).await?;
+    let closed = closed(state, id, &zone, now).await?;
     Ok(json!({ "items": items, "next_cursor": null, "closed": closed }))
 }
 
@@ -72,13 +77,21 @@ struct Stop {
     until: Option<Timestamp>,
 }
 
+/// What the check asks of a task's channel.
+#[derive(Clone, Copy)]
+struct ChannelStands {
+    stopped: bool,
+    receipts_told: bool,
+}
+
 /// What the check would say at that time, if it is not "send".
-fn ask(view: &ContactView, task: &Task, flow: &Flow, channel_stopped: bool, at: Timestamp) -> Option<Stop> {
+fn ask(view: &ContactView, task: &Task, flow: &Flow, channel: ChannelStands, at: Timestamp) -> Option<Stop> {
     let view = &*flow.settle(view);
     let Composed { text, perished, .. } = compose(flow, view, task, at);
     // A plan asks nobody outside: it shows what holds as things stand.
     let guard = Some(Guard::Unpaid);
-    let input = CheckInput { task, view, flow, channel_stopped, guard, missing: text.err(), perished };
+    let ChannelStands { stopped: channel_stopped, receipts_told } = channel;
+    let input = CheckInput { task, view, flow, channel_stopped, receipts_told, guard, missing: text.err(), perished };
     match check(&input, at) {
         Verdict::Send => None,
         Verdict::Avoid(reason) => Some(Stop { reason, how: "avoid", until: None }),
@@ -93,14 +106,19 @@ async fn stopped_channels<S: Store>(state: &AppState<S>) -> Result<Vec<String>, 
 }
 
 /// What came to its end, newest first: "nothing is planned" is half an answer without the reasons.
-async fn closed<S: Store>(state: &AppState<S>, id: ContactId, zone: &TimeZone) -> Result<Vec<Value>, Problem> {
+async fn closed<S: Store>(
+    state: &AppState<S>,
+    id: ContactId,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> Result<Vec<Value>, Problem> {
     let filter = TaskFilter { tenant: state.tenant.clone(), contact: Some(id), ..TaskFilter::default() };
     let page = Page { cursor: None, limit: CLOSED_MAX };
     let rows = state.engine.store().list_tasks(state.tenant.clone(), filter, page).await?.items;
     let ended = rows.iter().filter(|row| row.task.status.is_final());
     Ok(ended
         .map(|row| {
-            let mut shown = views::task(row);
+            let mut shown = views::task(row, now);
             shown["task_id"] = shown["id"].clone();
             shown["local"] = json!(local(row.task.scheduled_for, zone));
             shown

@@ -1,9 +1,14 @@
 //! `/v1/tasks`: promised effects, and what a person may do with one.
 
+use std::time::Duration;
+
 use axum::extract::{Path, State};
+use jiff::SignedDuration;
+use retoma_core::duration;
 use retoma_core::ids::TaskId;
+use retoma_core::receipt::{NO_RECEIPT, SILENT_AFTER};
 use retoma_core::task::TaskStatus;
-use retoma_store::{Reopen, ReopenHow, Store, TaskFilter};
+use retoma_store::{Reopen, ReopenHow, Silent, Store, TaskFilter};
 use serde_json::json;
 
 use crate::auth::{Caller, Reader, Writer};
@@ -16,9 +21,13 @@ use crate::views;
 use super::contact_ref::ContactRef;
 use super::{Answer, JsonBody, ok};
 
-const FILTERS: &[&str] = &["contact", "phone", "email", "status", "reason", "reference", "touch", "limit", "cursor"];
+/// A receipt may overtake our own result by moments, not by an hour.
+const ORPHAN_AFTER: Duration = Duration::from_secs(3600);
 
-/// `GET /v1/tasks?contact=&status=&reason=&reference=&touch=`.
+const FILTERS: &[&str] =
+    &["contact", "phone", "email", "status", "reason", "reference", "touch", "receipt", "limit", "cursor"];
+
+/// `GET /v1/tasks?contact=&status=&reason=&reference=&touch=&receipt=no_receipt`.
 pub(crate) async fn list<S: Store>(State(state): State<AppState<S>>, _: Reader, query: Query) -> Answer {
     query.only(FILTERS)?;
     let mut filter = TaskFilter {
@@ -29,6 +38,16 @@ pub(crate) async fn list<S: Store>(State(state): State<AppState<S>>, _: Reader, 
         touch_no: query.id("touch")?,
         ..TaskFilter::default()
     };
+    if let Some(word) = query.text("receipt") {
+        if word != NO_RECEIPT {
+            return Err(Problem::invalid(format!(
+                "receipt can only be {NO_RECEIPT}: accepted, and never heard of again"
+            )));
+        }
+        let before =
+            state.engine.clock().now().saturating_sub(SignedDuration::try_from(SILENT_AFTER).unwrap_or_default());
+        filter.silent = before.ok().map(|before| Silent { channels: state.channels.clone(), before });
+    }
     if let Some(named) = ContactRef::parse(query.text("contact"), query.text("phone"), query.text("email"))? {
         match named.find(&state).await?.first() {
             Some(contact) => filter.contact = Some(*contact),
@@ -46,9 +65,27 @@ pub(crate) async fn stuck<S: Store>(State(state): State<AppState<S>>, _: Reader,
     rows(&state, filter, query.page()?).await
 }
 
+/// `GET /v1/receipts/orphans?older_than=1h`: receipts of messages that no task is known to have sent (FC-28).
+pub(crate) async fn orphans<S: Store>(State(state): State<AppState<S>>, _: Reader, query: Query) -> Answer {
+    query.only(&["older_than", "limit"])?;
+    let age = match query.text("older_than") {
+        None => ORPHAN_AFTER,
+        Some(text) => {
+            duration::parse(text).map_err(|_| Problem::invalid("older_than must be a duration, such as 1h or 2d"))?
+        }
+    };
+    let now = state.engine.clock().now();
+    let before = SignedDuration::try_from(age).ok().and_then(|age| now.checked_sub(age).ok());
+    let before = before.ok_or_else(|| Problem::invalid("older_than lies before all time"))?;
+    let limit = query.page()?.limit;
+    let orphans = state.engine.store().list_orphan_receipts(state.tenant.clone(), before, limit).await?;
+    ok(views::list(orphans.iter().map(|orphan| json!(orphan)).collect()))
+}
+
 async fn rows<S: Store>(state: &AppState<S>, filter: TaskFilter, page: retoma_store::Page) -> Answer {
     let rows = state.engine.store().list_tasks(state.tenant.clone(), filter, page).await?;
-    ok(views::page(&rows, views::task))
+    let now = state.engine.clock().now();
+    ok(views::page(&rows, |row| views::task(row, now)))
 }
 
 /// `GET /v1/tasks/{id}`: the task with its attempts.
@@ -60,7 +97,7 @@ async fn shown<S: Store>(state: &AppState<S>, id: TaskId) -> Answer {
     let found = state.engine.store().get_task(state.tenant.clone(), id.clone()).await?;
     let (row, attempts) = found.ok_or_else(|| Problem::not_found("task"))?;
     let evidence = state.engine.store().list_evidence(state.tenant.clone(), id).await?;
-    let mut view = views::task(&row);
+    let mut view = views::task(&row, state.engine.clock().now());
     view["evidence"] = json!(evidence.iter().map(views::evidence).collect::<Vec<_>>());
     view["attempt_log"] = json!(attempts.iter().map(views::attempt).collect::<Vec<_>>());
     ok(view)

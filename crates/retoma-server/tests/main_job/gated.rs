@@ -10,6 +10,7 @@ use retoma_core::event::Event;
 use retoma_core::flow::Standing;
 use retoma_core::ids::{ChannelName, ContactId, EventId, FlowName, TaskId, Tenant};
 use retoma_core::keys::Key16;
+use retoma_core::receipt::Arrivals;
 use retoma_core::state::ContactView;
 use retoma_core::task::Task;
 use retoma_sqlite::SqliteStore;
@@ -95,6 +96,19 @@ impl Store for GatedStore {
 
     async fn list_evidence(&self, tenant: Tenant, task: TaskId) -> Result<Vec<Evidence>> {
         self.inner.list_evidence(tenant, task).await
+    }
+
+    async fn arrivals(&self, tenant: Tenant, channels: Vec<ChannelName>, now: Timestamp) -> Result<Vec<Arrivals>> {
+        self.inner.arrivals(tenant, channels, now).await
+    }
+
+    async fn list_orphan_receipts(
+        &self,
+        tenant: Tenant,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<OrphanReceipt>> {
+        self.inner.list_orphan_receipts(tenant, before, limit).await
     }
 
     async fn next_wake(&self) -> Result<NextWake> {

@@ -216,6 +216,7 @@ impl<'a> Appender<'a> {
         self.insert(event, part.seq, contact, raw, &end)?;
         if let Some(contact) = contact {
             self.database.note_stub(contact, event)?;
+            self.database.settle_by_late_echo(contact, event)?;
         }
         if let Some(receipt) = &event.receipt {
             self.database.merge_receipt(receipt)?;

@@ -93,6 +93,9 @@ impl Database {
             copy.urgent,
             ms(copy.received_at)
         ])?;
+        if let Some(contact) = contact {
+            self.settle_by_late_echo(contact, copy)?;
+        }
         if let Some(old) = old_raw.filter(|_| raw.is_some()) {
             self.release_raw(old)?;
         }

@@ -87,7 +87,7 @@ impl Database {
         Ok(found)
     }
 
-    fn is_claimed_message(&self, tenant: &Tenant, channel: &ChannelName, message_id: &str) -> Result<bool> {
+    pub(super) fn is_claimed_message(&self, tenant: &Tenant, channel: &ChannelName, message_id: &str) -> Result<bool> {
         Ok(self
             .connection
             .prepare_cached(

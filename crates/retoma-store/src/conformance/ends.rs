@@ -67,6 +67,22 @@ pub async fn a_try_that_does_not_count_burns_no_attempt<S: Store>(store: &S) {
     assert_eq!(task_and_attempts(store, "touch").await.1.len(), 4);
 }
 
+/// C11: a number's other spelling is tried once, as no attempt of its own.
+pub async fn a_number_is_respelled_once<S: Store>(store: &S) {
+    let contact = contact_with(store, 1, vec![reminder("touch", 0)]).await;
+    let attempt = start(store, "touch", contact, at(1)).await;
+    let respell = NextStep::Respell { at: at(2) };
+    assert!(finish(store, finish_of("touch", attempt, end(Outcome::Recipient), respell, at(2))).await);
+    let row = task(store, "touch").await.task;
+    assert_eq!((row.status, row.attempts, row.respelled), (TaskStatus::Failed, 0, true));
+    assert_eq!(due_ids(store, at(2)).await, ["touch"]);
+    assert!(due(store, at(2), 9).await[0].respelled, "the deliverer is told");
+    let attempt = start(store, "touch", contact, at(3)).await;
+    assert!(finish(store, finish_of("touch", attempt, end(Outcome::Recipient), NextStep::Dead, at(4))).await);
+    let (row, attempts) = task_and_attempts(store, "touch").await;
+    assert_eq!((row.task.status, attempts.len()), (TaskStatus::Dead, 2));
+}
+
 /// D2: any end but accepted makes it `cancelled`, never a retry.
 pub async fn a_marked_task_ends_cancelled_unless_accepted<S: Store>(store: &S) {
     let ends = [
@@ -333,4 +349,60 @@ pub async fn evidence_is_kept_in_order<S: Store>(store: &S) {
         kept.iter().map(|row| row.witness).collect::<Vec<_>>(),
         [Witness::Search, Witness::Policy, Witness::Person]
     );
+}
+
+/// E4: an echo that comes after the policy had decided proves the send all the same; nothing else does.
+pub async fn a_late_echo_settles_what_the_policy_had_given_up<S: Store>(store: &S) {
+    use EventKind::{MessageHuman, MessageStatus};
+    let ids = ["held", "assumed", "settled"];
+    let contact = contact_with(store, 1, ids.map(|id| reminder(id, 0)).to_vec()).await;
+    for (id, now) in ids.into_iter().zip([1, 1000, 2000]) {
+        start(store, id, contact, at(now)).await;
+        let unsure = NextStep::Unsure { until: at(now + 90) };
+        finish(store, finish_of(id, 1, end(Outcome::Ambiguous), unsure, at(now + 30))).await;
+        let policy = if id == "held" { NextStep::Held(Reason::Unconfirmed) } else { NextStep::Sent };
+        finish(store, finish_of(id, 1, end(Outcome::Ambiguous), policy, at(now + 90))).await;
+    }
+    let resolve = Reopen { tenant: tenant(), ids: vec!["held".into()], how: ReopenHow::ResolveNotSent };
+    let echo = |n, kind, id, text, sent: i64| NewEvent {
+        entry: Entry::Received,
+        subject: person(n, vec![phone("5541999990001")]),
+        occurred_at: at(sent),
+        received_at: at(5000),
+        ..told(n, kind, id, Some(text))
+    };
+    // Another text, the same text hours later, and the same text of somebody else prove nothing.
+    append(store, echo(11, MessageHuman, "OTHER", "Oi Bia", 5)).await;
+    append(store, echo(12, MessageHuman, "LATER", "Oi", 4000)).await;
+    let elsewhere =
+        NewEvent { subject: person(13, vec![phone("5541999990009")]), ..echo(13, MessageHuman, "ELSE", "Oi", 5) };
+    append(store, elsewhere).await;
+    assert_eq!(status(store, "held").await, TaskStatus::Held);
+    let before = task(store, "assumed").await;
+    assert_eq!((before.task.status, before.provider_message_id), (TaskStatus::Sent, None));
+    // Under either event name; the second copy adds nothing.
+    append(store, echo(14, MessageHuman, "ECHO1", "Oi\n", 5)).await;
+    append(store, echo(15, MessageStatus, "ECHO1", "Oi", 5)).await;
+    append(store, echo(16, MessageStatus, "ECHO2", "Oi", 1003)).await;
+    for (id, message) in [("held", "ECHO1"), ("assumed", "ECHO2")] {
+        let (row, attempts) = task_and_attempts(store, id).await;
+        assert_eq!((row.task.status, row.task.reason), (TaskStatus::Sent, None), "{id}");
+        assert_eq!(row.provider_message_id.as_deref(), Some(message), "{id}");
+        assert_eq!(attempts[0].provider_message_id.as_deref(), Some(message), "{id}");
+        assert_eq!(attempts[0].outcome, Some(Outcome::Ambiguous), "{id}: its end stays what it was");
+        assert_eq!(row.receipt, Some(ReceiptStatus::Accepted), "{id}");
+        let witnesses: Vec<Witness> = evidence_of(store, id).await;
+        assert_eq!(witnesses, [Witness::Echo], "{id}");
+    }
+    assert_eq!(task(store, "settled").await.provider_message_id, None, "an echo proves one send");
+    assert!(
+        store.reopen_tasks(resolve, "ana".to_owned(), at(6000)).await.unwrap().is_empty(),
+        "nothing is left to resolve"
+    );
+    // The decision will see that it was no person.
+    assert!(view(store, contact, at(6000)).await.echoes.contains(&"ECHO1".to_owned()));
+}
+
+async fn evidence_of<S: Store>(store: &S, id: &str) -> Vec<Witness> {
+    store.list_evidence(tenant(), id.into()).await.unwrap().iter().map(|row| row.witness).collect()
 }

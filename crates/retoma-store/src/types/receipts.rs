@@ -19,6 +19,20 @@ pub struct Receipt {
     pub at: Timestamp,
 }
 
+/// A receipt of a message that no task is known to have sent (FC-28): typed on the phone, sent by another program, or ours
+/// with an id that we never learned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrphanReceipt {
+    /// Through which channel.
+    pub channel: ChannelName,
+    /// Which message.
+    pub provider_message_id: String,
+    /// What was said of it.
+    pub receipt: ReceiptStatus,
+    /// When that was said last.
+    pub at: Timestamp,
+}
+
 /// When each receipt of a message was first said (E6). An earlier one may be missing: `read` implies `delivered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiptTimes {

@@ -226,6 +226,17 @@ pub struct TaskFilter {
     pub touch_no: Option<u32>,
     /// Only those stuck right now: due for over 15 min, `sending` too long, held, unsure.
     pub stuck_at: Option<Timestamp>,
+    /// Only those that were accepted and never heard of again (FC-78).
+    pub silent: Option<Silent>,
+}
+
+/// Messages without a receipt.
+#[derive(Clone, Debug)]
+pub struct Silent {
+    /// Of these channels.
+    pub channels: Vec<ChannelName>,
+    /// Accepted at or before, and within the week before that.
+    pub before: Timestamp,
 }
 
 /// Back to work, or settled by a person.

@@ -23,10 +23,26 @@ pub(crate) async fn run(session: &Session, command: Channel) -> anyhow::Result<u
     let channels = if answer["items"].is_array() { shown::items(&answer) } else { &one };
     let zone = &session.client.zone;
     let rows = channels.iter().map(|channel| {
-        vec![cell(channel, "name"), cell(channel, "status"), local(channel, "since", zone), cell(channel, "reason")]
+        vec![
+            cell(channel, "name"),
+            cell(channel, "status"),
+            local(channel, "since", zone),
+            cell(channel, "reason"),
+            receipts(&channel["arrivals"]),
+        ]
     });
-    output::table(&["channel", "status", "since", "why"], &rows.collect::<Vec<_>>(), "no channels");
+    output::table(&["channel", "status", "since", "why", "receipts"], &rows.collect::<Vec<_>>(), "no channels");
     Ok(DONE)
+}
+
+/// What is heard of messages that were accepted a day ago or longer.
+fn receipts(arrivals: &Value) -> String {
+    let count = |key: &str| arrivals[key].as_u64().unwrap_or(0);
+    match (count("looked_at"), arrivals["receipts_come"] == true) {
+        (0, _) => String::new(),
+        (of, false) => format!("none for {of}: does the webhook tell?"),
+        (of, true) => format!("missing for {} of {of}", count("no_receipt")),
+    }
 }
 
 async fn order(session: &Session, name: &str, verb: &str, reason: Option<String>) -> anyhow::Result<Value> {

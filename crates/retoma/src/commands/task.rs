@@ -11,7 +11,7 @@ use super::{Session, shown};
 
 pub(crate) async fn run(session: &Session, command: Task) -> anyhow::Result<u8> {
     match command {
-        Task::List { contact, status, reason, reference, touch, page } => {
+        Task::List { contact, status, reason, reference, touch, no_receipt, page } => {
             let contact = match contact {
                 Some(who) => Some(contact_id(&session.client, &who).await?),
                 None => None,
@@ -22,6 +22,7 @@ pub(crate) async fn run(session: &Session, command: Task) -> anyhow::Result<u8> 
                 ("reason", reason),
                 ("reference", reference),
                 ("touch", touch.map(|touch| touch.to_string())),
+                ("receipt", no_receipt.then(|| "no_receipt".to_owned())),
                 ("limit", Some(page.limit.to_string())),
                 ("cursor", page.cursor),
             ]);
@@ -30,6 +31,11 @@ pub(crate) async fn run(session: &Session, command: Task) -> anyhow::Result<u8> 
         Task::Stuck(PageArgs { limit, cursor }) => {
             let query = query(&[("limit", Some(limit.to_string())), ("cursor", cursor)]);
             list(session, &format!("/v1/tasks/stuck{query}")).await?;
+        }
+        Task::Orphans { older_than, limit } => {
+            let query = query(&[("older_than", Some(older_than)), ("limit", Some(limit.to_string()))]);
+            let answer = session.client.get(&format!("/v1/receipts/orphans{query}")).await?;
+            if session.json { output::json(&answer) } else { orphans(session, &answer) }
         }
         Task::Show { id } => {
             let answer = session.client.get(&one(&id, "")).await?;
@@ -64,6 +70,20 @@ async fn list(session: &Session, path: &str) -> anyhow::Result<()> {
         shown::tasks(&answer, &session.client.zone)
     }
     Ok(())
+}
+
+fn orphans(session: &Session, answer: &Value) {
+    let rows = shown::items(answer).iter().map(|orphan| {
+        let zone = &session.client.zone;
+        vec![
+            local(orphan, "at", zone),
+            cell(orphan, "channel"),
+            cell(orphan, "receipt"),
+            cell(orphan, "provider_message_id"),
+        ]
+    });
+    let headings = ["said at", "channel", "receipt", "message"];
+    output::table(&headings, &rows.collect::<Vec<_>>(), "every receipt belongs to a message of ours");
 }
 
 fn told(session: &Session, tasks: &[Value]) {

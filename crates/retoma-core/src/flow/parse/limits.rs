@@ -36,9 +36,10 @@ pub(super) fn read_limits(node: Option<&Node>, reader: &mut Reader<'_>) -> Limit
     let mut limits = Limits {
         frequency: vec![Frequency { max: 3, per: DAY }, Frequency { max: 6, per: DAY * 7 }],
         unanswered_automatic: 8,
+        without_receipt: 3,
         receipts_after_opt_out: true,
     };
-    let keys = ["frequency", "counts", "when_hit", "unanswered_automatic", "receipts_after_opt_out"];
+    let keys = ["frequency", "counts", "when_hit", "unanswered_automatic", "without_receipt", "receipts_after_opt_out"];
     let Some(fields) = node.and_then(|node| reader.fields(node, "`limits`", &keys)) else { return limits };
     if let Some(node) = fields.get("counts") {
         super::holds_anyway(node, "counts", &["reminder"], reader);
@@ -54,6 +55,9 @@ pub(super) fn read_limits(node: Option<&Node>, reader: &mut Reader<'_>) -> Limit
         fields.get("unanswered_automatic").and_then(|node| reader.count(node, "`unanswered_automatic`", 1))
     {
         limits.unanswered_automatic = count;
+    }
+    if let Some(count) = fields.get("without_receipt").and_then(|node| reader.count(node, "`without_receipt`", 0)) {
+        limits.without_receipt = count;
     }
     if let Some(flag) =
         fields.get("receipts_after_opt_out").and_then(|node| reader.flag(node, "`receipts_after_opt_out`"))

@@ -38,6 +38,7 @@ fn what_the_file_leaves_out_has_the_written_defaults() {
     assert!(flow.calendar.allowed.iter().all(|hours| *hours == day), "quiet from 23:00 to 08:00: {:?}", flow.calendar);
     assert_eq!(flow.limits.frequency, [Frequency { max: 3, per: 24 * HOUR }, Frequency { max: 6, per: 7 * 24 * HOUR }]);
     assert_eq!((flow.limits.unanswered_automatic, flow.limits.receipts_after_opt_out), (8, true));
+    assert_eq!(flow.limits.without_receipt, 3);
     let cadence = &flow.cadences["pix"];
     assert_eq!(cadence.prefix, "pix");
     assert_eq!(
@@ -68,7 +69,7 @@ classifier:
     - { emit: chega, match: whole, any: chega }
     - { emit: volta, opt_in: true, match: whole, any: [volta], unless: ['nunca'] }
 calendar: { allowed: { mon-fri: ["08:00-12:00", "14:00-18:00"], sab: "09:00-14:00" }, outside: defer, release_spread: 5m }
-limits: { frequency: [{ max: 1, per: 2d }], unanswered_automatic: 3, receipts_after_opt_out: false }
+limits: { frequency: [{ max: 1, per: 2d }], unanswered_automatic: 3, without_receipt: 0, receipts_after_opt_out: false }
 states:
   NOVO: { initial: true, timeout: { after: 1h30m, jitter: 2m } }
   A: { timeout: 6m }
@@ -114,6 +115,7 @@ messages:
     assert_eq!((&allowed[5][..], &allowed[6][..]), (&[(540, 840)][..], &[][..]), "days that are not named are closed");
     assert_eq!(flow.limits.frequency, [Frequency { max: 1, per: 48 * HOUR }]);
     assert_eq!((flow.limits.unanswered_automatic, flow.limits.receipts_after_opt_out), (3, false));
+    assert_eq!(flow.limits.without_receipt, 0);
     assert_eq!(flow.initial, "NOVO");
     assert_eq!(flow.states["NOVO"].timeout, Some(Timeout { after: 90 * MINUTE, jitter: 2 * MINUTE }));
     assert_eq!(

@@ -11,6 +11,7 @@ use crate::event::{Event, EventData, Operator, OrderRef};
 use crate::flow::Revalidate;
 use crate::identity::Identity;
 use crate::ids::{BucketNo, ContactId, ConversationId, EventId, Tenant};
+use crate::receipt::Status;
 use crate::state::{Contact, Conversation, PaymentFact, Previous, SendMark};
 use crate::task::{Reference, TaskKind, TaskStatus};
 
@@ -76,7 +77,7 @@ impl Case {
                 version: 3,
                 opted_out_at: None,
                 paused_until: None,
-                last_inbound_at: Some(now - 24 * HOUR),
+                last_inbound_at: Some(now - 100 * HOUR),
                 last_channel: None,
                 vars: BTreeMap::new(),
                 cycles: 1,
@@ -134,6 +135,7 @@ impl Case {
             view: &self.view,
             flow: &self.flow,
             channel_stopped: self.channel_stopped,
+            receipts_told: true,
             missing: self.missing.clone(),
             perished: self.perished,
         };
@@ -183,7 +185,17 @@ impl Case {
     }
 
     pub(super) fn sends(&mut self, class: MessageClass, ago: &[Duration]) {
-        self.view.sends.extend(ago.iter().rev().map(|ago| SendMark { at: self.now - *ago, class }));
+        self.view.sends.extend(ago.iter().rev().map(|ago| SendMark { at: self.now - *ago, class, receipt: None }));
+    }
+
+    /// Messages that the provider took so long ago, and what became of each.
+    pub(super) fn took(&mut self, receipts: &[(Duration, Status)]) {
+        let mark = |(ago, receipt): &(Duration, Status)| SendMark {
+            at: self.now - *ago,
+            class: MessageClass::Reply,
+            receipt: Some(*receipt),
+        };
+        self.view.sends.extend(receipts.iter().map(mark));
     }
 }
 
