@@ -30,12 +30,14 @@ use crate::owner;
 use crate::shared::Shared;
 use crate::transport::{START_TOO_OLD, Transport};
 
+pub(crate) mod arrivals;
 pub(crate) mod flights;
 pub(crate) mod guard;
 pub(crate) mod rooms;
 pub(crate) mod stopped;
 pub(crate) mod traffic;
 
+use arrivals::ArrivalLooks;
 use flights::Flights;
 use rooms::{LOOK_EVERY, Looks, Rooms, Seats};
 use stopped::StoppedChannels;
@@ -71,6 +73,7 @@ struct Deliverer<S, T> {
     stopped: StoppedChannels,
     guards: guard::Guards,
     looks: Looks,
+    arrivals: ArrivalLooks,
     /// How many times more than usual is loaded in one look.
     wide: usize,
     owner: Owner,
@@ -107,9 +110,21 @@ pub(crate) async fn run<S: Store, T: Transport>(
         Err(error) => return Exit::Fatal(error.to_string()),
     };
     let (stopped, looks, sends) = (StoppedChannels::default(), Looks::default(), JoinSet::new());
-    let guards = guard::Guards::default();
-    let mut deliverer =
-        Deliverer { store, transport, shared, flights, stopped, guards, looks, wide: 1, owner, landed, sends };
+    let (guards, arrivals) = (guard::Guards::default(), ArrivalLooks::default());
+    let mut deliverer = Deliverer {
+        store,
+        transport,
+        shared,
+        flights,
+        stopped,
+        guards,
+        looks,
+        arrivals,
+        wide: 1,
+        owner,
+        landed,
+        sends,
+    };
     let mut stopping = deliverer.shared.signals.stopping();
     loop {
         if *stopping.borrow_and_update() {
@@ -142,6 +157,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         while self.sends.try_join_next().is_some() {}
         let now = self.shared.clock.now();
         self.stopped.refresh(&self.store, &self.shared).await?;
+        self.arrivals.refresh(&self.store, &self.shared, now).await?;
         let rooms = self.rooms(now);
         let query = rooms.query(now, self.wide);
         let limit = query.limit;

@@ -1,10 +1,8 @@
-//! The keeper: slow chores. Finds stuck sends (D7), looks at what becomes of accepted messages (FC-78), and removes history
-//! whose retention is over, a slice at a time.
+//! The keeper: slow chores. Finds stuck sends (D7) and removes history whose retention is over, a slice at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use retoma_core::receipt::Arrivals;
 use retoma_store::{Error, Store};
 
 use crate::deliverer::flights::Flights;
@@ -43,38 +41,12 @@ pub(crate) async fn run<S: Store>(store: S, shared: Arc<Shared>, flights: Arc<Fl
 
 async fn chores<S: Store>(store: &S, shared: &Shared, flights: &Flights, history: bool) -> Result<(), Error> {
     unsure::sweep(store, shared, flights).await?;
-    look_at_arrivals(store, shared).await?;
     let stopping = shared.signals.stopping();
     while history && !*stopping.borrow() {
         if !store.sweep_history(shared.setup.keep, shared.clock.now()).await? {
             break;
         }
         tokio::time::sleep(SLICE_GAP).await;
-    }
-    Ok(())
-}
-
-/// Looks at each channel's messages of which nothing was heard. Where too many vanish, the channel slows down for as long as it
-/// is so: whatever swallows them, a blocked number or a dead socket, is made worse by haste.
-async fn look_at_arrivals<S: Store>(store: &S, shared: &Shared) -> Result<(), Error> {
-    let channels: Vec<_> = shared.setup.channels.keys().cloned().collect();
-    let seen = store.arrivals(shared.setup.tenant.clone(), channels.clone(), shared.clock.now()).await?;
-    for (channel, seen) in channels.iter().zip(seen) {
-        let before = shared.note_arrivals(channel, seen);
-        if !seen.vanish() {
-            if before.vanish() {
-                tracing::info!(event = "messages_arrive_again", channel = %channel, "receipts come again");
-            }
-            continue;
-        }
-        shared.traffic.ease(channel, shared.clock.monotonic());
-        if !before.vanish() {
-            let Arrivals { accepted, silent, .. } = seen;
-            tracing::error!(
-                event = "messages_vanish", channel = %channel, accepted, silent,
-                "the provider accepted them and no receipt ever came: look at the instance and at its webhook"
-            );
-        }
     }
     Ok(())
 }

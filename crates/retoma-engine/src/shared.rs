@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     stopped: Mutex<HashMap<ChannelName, bool>>,
     /// What holds each channel back.
     pub(crate) traffic: Traffic,
-    /// What became of each channel's messages after they were accepted, as the keeper saw it last (FC-78).
+    /// What became of each channel's messages after they were accepted, as the deliverer saw it last (FC-78).
     arrivals: Mutex<HashMap<ChannelName, Arrivals>>,
 }
 

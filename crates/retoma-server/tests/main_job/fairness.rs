@@ -19,7 +19,7 @@ const START: &str = "2026-12-02T10:00:00-03:00";
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Promises a message to a new contact, now.
-async fn promise(world: &World, n: u64, channel: &str, class: MessageClass) {
+pub(crate) async fn promise(world: &World, n: u64, channel: &str, class: MessageClass) {
     let (id, contact) = (EventId(world.engine.new_id()), ContactId(world.engine.new_id()));
     let now = world.clock.now();
     let phone = Identity::phone(&Phone::reported(&format!("55419{:08}", 80_000_000 + n)).unwrap(), true);
@@ -82,7 +82,7 @@ async fn count(world: &World, condition: &str) -> u64 {
 }
 
 /// Waits, in real time, until so many tasks are as described.
-async fn until(world: &World, wanted: u64, condition: &str) {
+pub(crate) async fn until(world: &World, wanted: u64, condition: &str) {
     for _ in 0..20_000 {
         world.engine.wake();
         if count(world, condition).await == wanted {

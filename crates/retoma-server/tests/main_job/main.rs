@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it stands")]
 
+mod arrival;
 mod duplicates;
 mod fairness;
 mod gated;

@@ -308,6 +308,24 @@ impl World {
         serde_json::from_slice(&bytes).unwrap()
     }
 
+    /// What the API answers to a question.
+    pub(crate) async fn v1_get(&self, path: &str) -> Value {
+        let request =
+            Request::get(path).header("authorization", format!("Bearer {LOCAL}")).body(Body::empty()).unwrap();
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let status = answer.status();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&bytes));
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    /// What anybody may ask.
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let bytes = self.router.clone().oneshot(request).await.unwrap().into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
     /// The id of the contact that holds a phone.
     pub(crate) async fn contact_of(&self, phone: &str) -> String {
         let sql = format!("SELECT lower(hex(contact)) FROM identity WHERE value = '{phone}'");

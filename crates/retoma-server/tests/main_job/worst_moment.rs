@@ -21,7 +21,7 @@ fn phone(run: usize) -> String {
     format!("55419{:08}", 70_000_000 + run)
 }
 
-/// What takes the reason away: a payment, an opt-out, a person who takes over.
+/// What takes the reason away: a payment, an opt-out, a person who takes over, by command or by answering from the phone.
 fn taken_away(id: EventId, contact: ContactId, order: &OrderRef, world_now: jiff::Timestamp) -> NewEvent {
     let operator = |until: Option<&str>| Operator {
         actor: "teste".into(),
@@ -31,12 +31,22 @@ fn taken_away(id: EventId, contact: ContactId, order: &OrderRef, world_now: jiff
         reason: None,
         with: None,
     };
-    let (kind, data) = match id.0.as_u128() % 3 {
+    let (kind, data) = match id.0.as_u128() % 4 {
         0 => {
             let data = EventData { order: Some(order.clone()), offer: Some("9000001".into()), ..EventData::default() };
             (EventKind::PaymentApproved, data)
         }
         1 => (EventKind::OperatorOptOut, EventData { operator: Some(operator(None)), ..EventData::default() }),
+        2 => {
+            let data = EventData {
+                text: Some("oi, aqui é a Ana da loja, vi seu pedido".into()),
+                message_id: Some(format!("TYPED{}", id.0)),
+                channel: Some("zap".into()),
+                flow: Some("vendas".into()),
+                ..EventData::default()
+            };
+            (EventKind::MessageHuman, data)
+        }
         _ => {
             let until = operator(Some("2026-12-02T23:00:00-03:00"));
             (EventKind::OperatorPause, EventData { operator: Some(until), ..EventData::default() })
@@ -91,7 +101,7 @@ async fn nothing_starts_after_its_reason_is_gone_in_a_thousand_runs() {
             }
             let event =
                 taken_away(EventId(uuid::Uuid::from_u128(n + 1)), start.contact, &orders[&start.contact], clock.now());
-            hit.insert(start.contact, (n + 1) % 3);
+            hit.insert(start.contact, (n + 1) % 4);
             events.push(Intake { request: None, events: vec![event] });
         }
         events
