@@ -19,6 +19,7 @@ mod sale;
 mod serve;
 mod sink;
 mod stored;
+mod tarpit;
 mod wire;
 mod workdir;
 
@@ -51,6 +52,8 @@ pub(crate) enum Kind {
     Deliver,
     /// Many messages are armed and fall due evenly: how long until it serves, how late they leave.
     Timers,
+    /// A hundred destinations, one of which takes every request and never answers: what it costs the others.
+    Tarpit,
     /// Gate keys are claimed and completed (not available in this version).
     Gate,
 }
@@ -85,7 +88,8 @@ pub(crate) struct BenchArgs {
     /// Rounds against each server; the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=99))]
     rounds: u64,
-    /// deliver and timers: messages promised before; by default 15000 for each second (deliver), a million (timers)
+    /// deliver, timers, tarpit: messages promised before; by default 15000 for each second (deliver), a million (timers), 1000
+    /// for each second (tarpit)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
     tasks: Option<u64>,
     /// timers: over how many seconds they fall due, evenly
@@ -100,6 +104,7 @@ impl Kind {
             Kind::Pipeline => "pipeline",
             Kind::Deliver => "deliver",
             Kind::Timers => "timers",
+            Kind::Tarpit => "tarpit",
             Kind::Gate => "gate",
         }
     }
@@ -136,6 +141,14 @@ pub(crate) async fn run(args: &BenchArgs, json: bool) -> anyhow::Result<u8> {
         clock: Arc::new(SystemClock::new()),
         workdir: Workdir::make(args.store.as_deref(), args.preload)?,
     };
+    if kind == Kind::Tarpit {
+        let found = tokio::select! {
+            found = tarpit::measure(&bench, args) => found?,
+            () = interrupted() => bail!("interrupted; nothing was measured"),
+        };
+        output::line(&if json { found.json()? } else { found.table() });
+        return Ok(if found.is_clean() { fail::DONE } else { fail::FAILED });
+    }
     // Both ends drop what they hold: children are killed, files removed.
     let figures = tokio::select! {
         figures = bench.measure(args) => figures?,
@@ -207,7 +220,7 @@ impl Bench {
     async fn round(&self, mode: Mode, last_row: i64) -> anyhow::Result<Round> {
         let database = self.workdir.copy(mode.as_str())?;
         let sink = match self.kind {
-            Kind::Pipeline => Some(Sink::open().await?),
+            Kind::Pipeline => Some(Sink::open(false).await?),
             _ => None,
         };
         let to = sink.as_ref().map(Sink::address);
@@ -251,7 +264,7 @@ impl Bench {
         let backlog = (args.seconds + 2) * 15_000;
         let tasks = args.tasks.unwrap_or(if timers { 1_000_000 } else { backlog });
         let over = if timers { Duration::from_secs(args.over) } else { Duration::ZERO };
-        let queue = Queue { first: self.first, tasks, from: self.clock.now(), over };
+        let queue = Queue { first: self.first, tasks, from: self.clock.now(), over, channels: 1 };
         tracing::info!(event = "bench_promise", tasks, "promising messages before the rounds");
         queue.prepare(&self.workdir.base(), rows).await?;
         let (mut real, mut null, mut start) = (Rounds::default(), Rounds::default(), Duration::ZERO);
@@ -273,7 +286,7 @@ impl Bench {
     /// One round of a queue on a fresh copy; answers how long the server took to start, too.
     async fn queue_round(&self, mode: Mode, queue: &Queue) -> anyhow::Result<(Round, Duration)> {
         let database = self.workdir.copy(mode.as_str())?;
-        let sink = Sink::open().await?;
+        let sink = Sink::open(false).await?;
         let timers = self.kind == Kind::Timers;
         // The clock of a run of timers shows the instant for which the first one is promised.
         let shows = timers.then_some(queue.from);

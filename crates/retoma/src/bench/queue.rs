@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use jiff::Timestamp;
+use retoma_core::ids::ChannelName;
 use retoma_engine::{Clock, NewId};
 use retoma_sqlite::{Options, SqliteStore};
 use retoma_store::{Committed, Store};
 use tokio::time::sleep;
 
 use super::child::Server;
-use super::effects::Effects;
+use super::effects::{CHANNEL, Effects};
 use super::figures::Round;
 use super::rows::Rows;
 use super::sale::Sale;
@@ -33,6 +34,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Rows in one page of the judge.
 const PAGE: i64 = 5000;
 
+/// The channel of that number.
+pub(super) fn channel_name(n: u64) -> ChannelName {
+    ChannelName::from(format!("{CHANNEL}-{n}"))
+}
+
 /// Messages that are promised.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
@@ -44,6 +50,8 @@ pub(super) struct Queue {
     pub(super) from: Timestamp,
     /// Over how long they fall due, evenly; zero for a backlog.
     pub(super) over: Duration,
+    /// Over how many channels they are spread, one after the other.
+    pub(super) channels: u64,
 }
 
 impl Queue {
@@ -74,6 +82,9 @@ impl Queue {
                     let (mut commit, _) = effects.decision(rows, sale(*n), event, contact, self.from);
                     let task = &mut commit.decision.new_tasks[0];
                     (task.scheduled_for, task.next_attempt_at) = (self.due(*n), self.due(*n));
+                    if self.channels > 1 {
+                        task.channel = channel_name(*n % self.channels);
+                    }
                     commit
                 })
                 .collect();
@@ -126,7 +137,7 @@ impl Queue {
         judged
     }
 
-    async fn look(&self, store: &SqliteStore, sink: &Sink, mut round: Round) -> anyhow::Result<Round> {
+    pub(super) async fn look(&self, store: &SqliteStore, sink: &Sink, mut round: Round) -> anyhow::Result<Round> {
         let (mut after, mut sent) = (0, 0_u64);
         loop {
             let page = format!(
@@ -172,7 +183,7 @@ mod tests {
     #[test]
     fn armed_messages_fall_due_evenly() {
         let from = Timestamp::from_second(1_790_000_000).unwrap();
-        let queue = Queue { first: 0, tasks: 1000, from, over: Duration::from_secs(600) };
+        let queue = Queue { first: 0, tasks: 1000, from, over: Duration::from_secs(600), channels: 1 };
         let at = |n| queue.due(n).duration_since(from).as_millis();
         assert_eq!((at(0), at(1), at(500), at(999)), (0, 600, 300_000, 599_400));
         let backlog = Queue { over: Duration::ZERO, ..queue };

@@ -24,7 +24,9 @@ use crate::{fail, output};
 
 use super::effects::{CHANNEL, vendas};
 use super::null::{self, Behind};
+use super::queue::channel_name;
 use super::rows::source;
+use super::tarpit::{DESTINATIONS, SEATS};
 use super::{Kind, Mode};
 
 /// What the child is told.
@@ -103,17 +105,24 @@ fn url(sink: SocketAddr) -> String {
 /// What a configuration with one Hotmart source, the shipped flow and one signed HTTP channel comes to.
 fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
     let flow = FlowName::new("vendas");
-    let channel = Channel {
-        name: ChannelName::new(CHANNEL),
+    let channel = |name: ChannelName, url: String, concurrency: usize| Channel {
+        name,
         tenant: Tenant::default(),
-        kind: ChannelKind::Http { url: url(args.sink), secret: Some(Secret(b"bench-signing-key".to_vec())) },
+        kind: ChannelKind::Http { url, secret: Some(Secret(b"bench-signing-key".to_vec())) },
         on_ambiguous: None,
         deadline: Duration::from_secs(45),
-        // As many as can wait for their message; the default of 8 would measure the receiver.
-        concurrency: args.connections,
+        concurrency,
         rate: None,
         pair_every: None,
     };
+    let channels = if args.kind == Kind::Tarpit {
+        // As a configuration that says nothing of it.
+        (0..DESTINATIONS).map(|n| channel(channel_name(n), format!("{}{n}", url(args.sink)), SEATS)).collect()
+    } else {
+        // As many as can wait for their message; the default of 8 would measure the receiver.
+        vec![channel(ChannelName::new(CHANNEL), url(args.sink), args.connections)]
+    };
+    let default_channel = channels.first().map(|channel| channel.name.clone());
     Ok(Setup {
         proxies: retoma_server::Proxies::default(),
         listen,
@@ -131,8 +140,8 @@ fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
             addresses: None,
             reconcile: None,
         }],
-        channels: vec![channel],
-        default_channel: Some(ChannelName::new(CHANNEL)),
+        channels,
+        default_channel,
         outbound_allow: vec![args.sink.to_string()],
         retry: RetryPolicy::recovery(),
         reconcile_for: Duration::from_secs(60),

@@ -39,12 +39,16 @@ struct Arrival {
 }
 
 impl Sink {
-    /// Opens a door on a free port.
-    pub(super) async fn open() -> anyhow::Result<Self> {
+    /// Opens a door on a free port. With a tarpit, what comes to `/0` is taken and never answered.
+    pub(super) async fn open(tarpit: bool) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no port for the receiving end")?;
         let address = listener.local_addr()?;
         let arrivals = Arc::new(Arrivals::default());
-        let router = Router::new().fallback(receive).with_state(Arc::clone(&arrivals));
+        let mut router = Router::new().fallback(receive);
+        if tarpit {
+            router = router.route("/0", axum::routing::post(swallow));
+        }
+        let router = router.with_state(Arc::clone(&arrivals));
         let mut server = JoinSet::new();
         server.spawn(async move {
             // Ends with the `JoinSet`; what goes wrong before shows as messages that never arrive.
@@ -60,6 +64,12 @@ impl Sink {
     pub(super) fn arrivals(&self) -> &Arc<Arrivals> {
         &self.arrivals
     }
+}
+
+/// Takes the request and says nothing, for as long as the sender waits.
+async fn swallow(request: Request) -> StatusCode {
+    let _ = request.into_body().collect().await;
+    std::future::pending().await
 }
 
 async fn receive(State(arrivals): State<Arc<Arrivals>>, request: Request) -> StatusCode {
