@@ -14,6 +14,8 @@ use crate::template;
 ///
 /// A PIX code past its life is left out (D10), and the answer says so: a message that can do without it leaves without it,
 /// one that cannot is avoided as `perished`.
+///
+/// Other values that the flow calls `perishable` are left out by [`compose`].
 pub fn vars_of(view: &ContactView, task: &Task, now: Timestamp) -> (BTreeMap<String, String>, bool) {
     let mut vars = view.contact.vars.clone();
     if let Some(conversation) = task.conversation.and_then(|id| view.conversation(id)) {
@@ -59,11 +61,33 @@ pub struct Composed {
     pub text: Result<String, String>,
     /// Whether what is missing was there, and perished.
     pub perished: bool,
+    /// A value that perished and that the message wants renewed before it leaves.
+    pub renew: Option<Renew>,
+}
+
+/// What is to be renewed, and who does it (D10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renew {
+    /// The value's name: `pix.code`.
+    pub value: String,
+    /// The name of the value that says when it perishes.
+    pub expiry: String,
+    /// The `http` channel that is asked.
+    pub ask: String,
 }
 
 /// Composes a task's message.
 pub fn compose(flow: &Flow, view: &ContactView, task: &Task, now: Timestamp) -> Composed {
-    let (mut vars, perished) = vars_of(view, task, now);
+    let (mut vars, mut perished) = vars_of(view, task, now);
+    perished |= remove_perished(flow, &mut vars, now);
+    let renew = flow.messages.get(&task.message).and_then(|message| {
+        message.refresh.iter().find_map(|name| {
+            let declared = flow.vars.get(name)?;
+            let expiry = declared.perishable.clone()?;
+            let is_dead = is_past(&vars, &expiry, now);
+            is_dead.then(|| declared.refresh.clone()).flatten().map(|ask| Renew { value: name.clone(), expiry, ask })
+        })
+    });
     fill(flow, &mut vars);
     let text = match (&task.text, flow.messages.get(&task.message)) {
         (Some(text), _) => Ok(text.clone()),
@@ -71,7 +95,20 @@ pub fn compose(flow: &Flow, view: &ContactView, task: &Task, now: Timestamp) -> 
         (None, None) => Err(format!("message {:?} is not in the flow", task.message)),
     };
     let perished = perished && text.is_err();
-    Composed { vars, text, perished }
+    Composed { vars, text, perished, renew }
+}
+
+fn is_past(vars: &BTreeMap<String, String>, expiry: &str, now: Timestamp) -> bool {
+    vars.get(expiry).and_then(|text| text.parse::<Timestamp>().ok()).is_some_and(|at| at <= now)
+}
+
+/// Takes out what the flow calls perishable and is past its life. Answers whether anything was.
+fn remove_perished(flow: &Flow, vars: &mut BTreeMap<String, String>, now: Timestamp) -> bool {
+    let is_dead = |expiry: Option<&String>| expiry.is_some_and(|expiry| is_past(vars, expiry, now));
+    let declared = flow.vars.iter().filter(|(_, declared)| is_dead(declared.perishable.as_ref()));
+    let dead: Vec<String> = declared.map(|(name, _)| name.clone()).collect();
+    // Every one of them goes, not only the first that was there.
+    dead.iter().filter(|name| vars.remove(*name).is_some()).count() > 0
 }
 
 /// What the flow says of its values: a `fallback` stands for one that nobody gave, and a link to a host that the flow does

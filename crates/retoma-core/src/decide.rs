@@ -23,6 +23,7 @@ mod merge;
 mod operator;
 mod payment;
 mod ping_pong;
+mod renewal;
 mod silence;
 mod table;
 
@@ -53,6 +54,7 @@ pub fn decide(flow: &Flow, view: &ContactView, events: &[Event], setup: &Setup, 
         EventKind::ClockTimeout => clock::ring(&mut draft, last),
         EventKind::MessageHuman => human::step_in(&mut draft, last),
         EventKind::ContactMerged => merge::take_over(&mut draft, last),
+        EventKind::ValuesRenewed => renewal::take(&mut draft, last),
         kind if kind.is_command() => operator::obey(&mut draft, last),
         _ => learn(&mut draft, last),
     }

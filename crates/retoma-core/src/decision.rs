@@ -29,6 +29,9 @@ pub struct Decision {
     /// Of those, the ones that are overdue and leave later, so that what an outage held back does not leave at once (D5).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spread: Vec<Spread>,
+    /// Touches that count back from a value which is another one now, and were not handed over: their new times (D10).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replanned: Vec<Spread>,
     /// Tasks taken over from a contact that turned out to be this one, under the ids that they had there: only an id that
     /// the merge closed may be taken again, and once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -53,12 +56,12 @@ pub struct Handover {
     pub merged: Merged,
 }
 
-/// A touch that is handed over and not to be looked at before a time.
+/// A touch and a time: of one that is handed over, the earliest look; of one that is planned anew, when it is due.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Spread {
     /// Which touch.
     pub task: TaskId,
-    /// The earliest look.
+    /// That time.
     pub at: Timestamp,
 }
 
@@ -187,6 +190,12 @@ impl Decision {
             task.handed = true;
             if let Some(spread) = self.spread.iter().find(|spread| spread.task == task.id) {
                 task.next_attempt_at = spread.at;
+            }
+        }
+        for moved in &self.replanned {
+            let waits = |task: &&mut Task| task.id == moved.task && !task.handed && task.status.is_waiting();
+            if let Some(task) = view.tasks.iter_mut().find(waits) {
+                (task.scheduled_for, task.next_attempt_at, task.updated_at) = (moved.at, moved.at, now);
             }
         }
         view.undecided.retain(|event| !self.events.iter().any(|outcome| outcome.event == event.id));

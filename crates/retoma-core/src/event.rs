@@ -93,6 +93,8 @@ kinds! {
     OperatorErase = "operator.erase",
     /// Another contact turned out to be this one; brings what it was and had promised.
     ContactMerged = "contact.merged",
+    /// A tool of the seller's renewed values that had perished (D10).
+    ValuesRenewed = "values.renewed",
     /// The clock: a conversation's deadline passed.
     ClockTimeout = "clock.timeout",
     /// Understood as a whole, but of no type we know.
@@ -147,7 +149,8 @@ impl EventKind {
 
     /// Whether only we ourselves may say it: no source, however it is mapped.
     pub fn is_internal(self) -> bool {
-        self.is_command() || matches!(self, EventKind::ContactMerged | EventKind::ClockTimeout)
+        self.is_command()
+            || matches!(self, EventKind::ContactMerged | EventKind::ValuesRenewed | EventKind::ClockTimeout)
     }
 
     /// Whether the event is decided at once, without waiting for a burst to end (C7).
@@ -230,6 +233,15 @@ pub struct Deadline {
     pub at: Timestamp,
 }
 
+/// Values that were renewed (`values.renewed`).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Renewed {
+    /// In which cycle.
+    pub conversation: ConversationId,
+    /// The new ones, by name: `pix.code`, `pix.expires_at`.
+    pub values: BTreeMap<String, String>,
+}
+
 /// What a source told us beyond identity and type. Stored as JSON beside the event; the raw bytes are kept apart.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -262,6 +274,9 @@ pub struct EventData {
     /// The clock's deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
+    /// What was renewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renewed: Option<Renewed>,
     /// What another contact hands over (`contact.merged`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged: Option<Box<Merged>>,

@@ -27,7 +27,7 @@ use case::{Case, HOUR, MINUTE, order};
 use retoma_core::cadence;
 use retoma_core::decide::{Setup, decide};
 use retoma_core::decision::{CloseScope, Decision};
-use retoma_core::event::{EventData, EventKind, Operator};
+use retoma_core::event::{EventData, EventKind, Operator, Renewed};
 use retoma_core::ids::{ChannelName, ConversationId};
 use retoma_core::send_check::Reason;
 use retoma_core::state::Conversation;

@@ -33,12 +33,14 @@ use crate::transport::{START_TOO_OLD, Transport};
 pub(crate) mod arrivals;
 pub(crate) mod flights;
 pub(crate) mod guard;
+pub(crate) mod renewals;
 pub(crate) mod rooms;
 pub(crate) mod stopped;
 pub(crate) mod traffic;
 
 use arrivals::ArrivalLooks;
 use flights::Flights;
+use renewals::Renewals;
 use rooms::{LOOK_EVERY, Looks, Rooms, Seats};
 use stopped::StoppedChannels;
 
@@ -72,6 +74,7 @@ struct Deliverer<S, T> {
     flights: Arc<Flights>,
     stopped: StoppedChannels,
     guards: guard::Guards,
+    renewals: Renewals,
     looks: Looks,
     arrivals: ArrivalLooks,
     /// How many times more than usual is loaded in one look.
@@ -110,7 +113,7 @@ pub(crate) async fn run<S: Store, T: Transport>(
         Err(error) => return Exit::Fatal(error.to_string()),
     };
     let (stopped, looks, sends) = (StoppedChannels::default(), Looks::default(), JoinSet::new());
-    let (guards, arrivals) = (guard::Guards::default(), ArrivalLooks::default());
+    let (guards, renewals, arrivals) = (guard::Guards::default(), Renewals::default(), ArrivalLooks::default());
     let mut deliverer = Deliverer {
         store,
         transport,
@@ -118,6 +121,7 @@ pub(crate) async fn run<S: Store, T: Transport>(
         flights,
         stopped,
         guards,
+        renewals,
         looks,
         arrivals,
         wide: 1,
@@ -277,7 +281,7 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
             return settle(task, SettleTo::Held(Reason::MissingVariable, missing));
         };
         let view = &*flow.settle(view);
-        let Composed { vars, text, perished } = compose(&flow, view, &task, now);
+        let Composed { vars, text, perished, renew } = compose(&flow, view, &task, now);
         let request = channel.as_deref().zip(text.as_ref().ok()).map(|(channel, text)| {
             channel.request(&Outgoing {
                 task: &task.id,
@@ -307,6 +311,13 @@ impl<S: Store, T: Transport> Deliverer<S, T> {
         if matches!(verdict, Verdict::Defer(Reason::GuardUnknown, _)) {
             input.guard = self.guards.ask(&self.shared, &self.transport, (&flow, view, &task), now);
             verdict = check(&input, now);
+        }
+        // What would carry a dead value waits for a new one, once nothing else stands in its way (D10).
+        if let (Verdict::Send | Verdict::Avoid(Reason::Perished), Some(renew)) = (&verdict, &renew) {
+            let until = self.renewals.ask(&self.shared, (&self.store, &self.transport), (view, &task, renew), now);
+            if let Some(until) = until {
+                return settle(task, SettleTo::Deferred(Reason::Perished, until));
+            }
         }
         match (verdict, channel, request) {
             (Verdict::Send, Some(channel), Some(Ok(request))) => {

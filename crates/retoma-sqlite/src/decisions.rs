@@ -4,7 +4,7 @@
 //! nothing, so no savepoint is needed and its neighbours commit.
 
 use jiff::Timestamp;
-use retoma_core::decision::{CloseScope, Decision, EventOutcome, Transition};
+use retoma_core::decision::{CloseScope, Decision, EventOutcome, Spread, Transition};
 use retoma_core::ids::{BucketNo, ContactId, TaskId, Tenant};
 use retoma_core::state::{Contact, Conversation};
 use retoma_core::task::TaskStatus;
@@ -60,6 +60,9 @@ impl Database {
             let not_before = decision.spread.iter().find(|spread| spread.task == *task).map(|spread| spread.at);
             self.hand_over(&commit.tenant, task, not_before)?;
         }
+        for moved in &decision.replanned {
+            self.plan_again(&commit.tenant, moved, commit.now)?;
+        }
         // Last, since both move what was just written.
         if let (Some(contact), Some(handover)) = (&decision.contact, &decision.handover) {
             self.hand_contact_over(&commit.tenant, contact.id, handover, commit.now)?;
@@ -89,6 +92,17 @@ impl Database {
             .query_row(params![&contact.as_bytes()[..], tenant.as_str()], |row| row.get(0))
             .optional()?;
         Ok(version.map(i64::unsigned_abs))
+    }
+
+    /// Moves a touch that was not handed over to another time.
+    fn plan_again(&self, tenant: &Tenant, moved: &Spread, now: Timestamp) -> Result<()> {
+        self.connection
+            .prepare_cached(
+                "UPDATE task SET scheduled_for = ?3, next_attempt_at = ?3, updated_at = ?4
+                 WHERE id = ?1 AND tenant = ?2 AND handed = 0 AND status IN ('scheduled', 'failed', 'held')",
+            )?
+            .execute(params![moved.task.as_str(), tenant.as_str(), ms(moved.at), ms(now)])?;
+        Ok(())
     }
 
     fn inbox_seq(&self, outcome: &EventOutcome) -> Result<Option<i64>> {

@@ -11,6 +11,8 @@ use crate::send_check::Reason;
 use crate::state::{Contact, ContactView, Conversation};
 use crate::task::Task;
 
+use super::renewal;
+
 /// Why an event that no flow is asked about moves nothing.
 const NOT_FOR_FLOW: &str = "not_for_flow";
 
@@ -100,7 +102,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Puts a cycle into the decision, if the decision changed it. Once per cycle.
-    pub(super) fn keep(&mut self, conversation: Conversation) {
+    pub(super) fn keep(&mut self, mut conversation: Conversation) {
+        renewal::plan_again(self, self.stored.conversation(conversation.id), &mut conversation);
         if self.stored.conversation(conversation.id) != Some(&conversation) {
             self.decision.conversations.push(conversation);
         }

@@ -18,7 +18,7 @@ pub struct Variable {
     pub perishable: Option<String>,
     /// How long it lives, where that is known beforehand.
     pub life: Option<Duration>,
-    /// The call that renews it.
+    /// The `http` channel that renews it.
     pub refresh: Option<String>,
 }
 

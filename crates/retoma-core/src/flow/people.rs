@@ -46,8 +46,8 @@ impl Default for LoopGuard {
 }
 
 impl Flow {
-    /// The channels of the seller's own tools and people that the flow names: `call`, `notify`, the guard of a cadence, and
-    /// who is told of takeovers and loops. None of them ever writes to a contact.
+    /// The channels of the seller's own tools and people that the flow names: `call`, `notify`, the guard of a cadence, who
+    /// renews a value, and who is told of takeovers and loops. None of them ever writes to a contact.
     pub fn tools(&self) -> BTreeSet<&str> {
         let rows = self.globals.iter().chain(&self.transitions).flat_map(|row| &row.actions);
         let of_rows = rows.filter_map(|action| match action {
@@ -56,6 +56,7 @@ impl Flow {
         });
         let guards = self.cadences.values().filter_map(|cadence| Some(cadence.revalidate.as_ref()?.ask.as_str()));
         let told = [self.takeover.notify.as_deref(), self.loop_guard.notify.as_deref()].into_iter().flatten();
-        of_rows.chain(guards).chain(told).collect()
+        let renewing = self.vars.values().filter_map(|variable| variable.refresh.as_deref());
+        of_rows.chain(guards).chain(renewing).chain(told).collect()
     }
 }

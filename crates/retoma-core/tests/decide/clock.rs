@@ -159,3 +159,52 @@ fn an_answer_during_recovery_closes_the_rest() {
     let decision = case.ring();
     assert_eq!((case.state(), case.let_go(&decision)), ("RECUPERANDO", vec!["retomar_oferta".to_owned()]));
 }
+
+/// D10: touches that count back from an expiry move with it, unless they were handed over.
+#[test]
+fn a_new_expiry_moves_the_touches_that_count_back_from_it() {
+    let text = retoma_core::flow::VENDAS.replace(
+        "- { id: t20h, at: 20h,",
+        "- { id: fim, before: pix.expires_at, at: 1h, max_late: 40m, send: proximo_toque }\n      - { id: t20h, at: 20h,",
+    );
+    let (flow, findings) = retoma_core::flow::load(&text, "vendas.yaml");
+    let mut case = Case::of(flow.unwrap_or_else(|| panic!("{findings:?}")));
+    let mut pix = case.fact_event(EventKind::PixCreated, "HP1", "9000001");
+    let start = case.now;
+    pix.data.vars.insert("pix.expires_at".to_owned(), (start + 3 * HOUR).to_string());
+    case.decide(&[pix]);
+    let due =
+        |case: &Case| case.view.tasks.iter().find(|task| task.touch.as_deref() == Some("fim")).unwrap().scheduled_for;
+    assert_eq!(due(&case), start + 2 * HOUR);
+    let renew = |case: &mut Case, expires: jiff::Timestamp| {
+        let conversation = case.cycle().id;
+        let values = [("pix.code".to_owned(), "NOVO".to_owned()), ("pix.expires_at".to_owned(), expires.to_string())];
+        let renewed = Some(Renewed { conversation, values: values.into() });
+        let event = case.event(EventKind::ValuesRenewed, EventData { renewed, ..EventData::default() });
+        case.decide(&[event])
+    };
+    let decision = renew(&mut case, start + 2 * HOUR);
+    assert_eq!((decision.replanned.len(), due(&case)), (1, start + HOUR));
+    assert_eq!(case.cycle().vars["pix.code"], "NOVO");
+    let running = case.cycle().cadence.clone().unwrap();
+    assert!(running.touches.iter().any(|touch| touch.due_at == start + HOUR));
+    // The clock follows the earliest of them; here the first touch still comes before.
+    assert_eq!(case.cycle().deadline_at, cadence::next_due(&running));
+    // The same again moves nothing, and what was handed over stays where it is.
+    assert_eq!(renew(&mut case, start + 2 * HOUR).replanned, Vec::new());
+    case.wait(2 * HOUR).ring();
+    let handed = due(&case);
+    assert_eq!(renew(&mut case, start + 9 * HOUR).replanned, Vec::new());
+    assert_eq!(due(&case), handed);
+}
+
+/// D10: a renewal that comes after the cycle ended changes nothing.
+#[test]
+fn a_renewal_of_a_closed_cycle_is_nobody_s() {
+    let mut case = Case::vendas();
+    case.walk_to("AGUARDANDO_PIX");
+    let conversation = ConversationId::derive(case.view.contact.id, 99);
+    let renewed = Some(Renewed { conversation, values: [("pix.code".to_owned(), "X".to_owned())].into() });
+    let event = case.event(EventKind::ValuesRenewed, EventData { renewed, ..EventData::default() });
+    assert_eq!(reason(&case.decide(&[event])), Some("cycle_closed"));
+}

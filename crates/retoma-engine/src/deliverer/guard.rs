@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use retoma_core::compose::vars_of;
+use retoma_core::compose::{Renew, vars_of};
 use retoma_core::flow::{Flow, Revalidate};
 use retoma_core::ids::{ChannelName, TaskId};
 use retoma_core::send_check::Guard;
@@ -71,7 +71,7 @@ impl Guards {
             known.insert(task.id.clone(), (Answer::Asked, now));
         }
         let channel = shared.setup.channels.get(&ChannelName::new(&revalidate.ask));
-        match channel.and_then(|channel| question(channel, view, task, now)) {
+        match channel.and_then(|channel| question(channel, QUESTION, None, view, task, now)) {
             Some(request) => self.send(shared, transport, task, request, revalidate.timeout),
             None => {
                 tracing::error!(
@@ -120,7 +120,14 @@ fn note(known: &Known, task: &TaskId, guard: Guard, now: Timestamp) {
 }
 
 /// The same signed envelope as every message to an `http` channel.
-fn question(channel: &Channel, view: &ContactView, task: &Task, now: Timestamp) -> Option<WireRequest> {
+pub(super) fn question(
+    channel: &Channel,
+    name: &str,
+    renew: Option<&Renew>,
+    view: &ContactView,
+    task: &Task,
+    now: Timestamp,
+) -> Option<WireRequest> {
     if !matches!(channel.kind, ChannelKind::Http { .. }) {
         return None;
     }
@@ -130,13 +137,16 @@ fn question(channel: &Channel, view: &ContactView, task: &Task, now: Timestamp) 
         vars.insert("order.account".to_owned(), order.account.clone());
         vars.insert("order.transaction".to_owned(), order.transaction.clone());
     }
+    if let Some(renew) = renew {
+        vars.insert("renew".to_owned(), renew.value.clone());
+    }
     let outgoing = Outgoing {
         other_spelling: false,
         task: &task.id,
         attempt: task.attempts + 1,
         identities: &view.identities,
         text: "",
-        message: QUESTION,
+        message: name,
         vars: &vars,
         unix_seconds: now.as_second(),
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
+use retoma_core::flow::Flow;
 use retoma_engine::Clock;
 use retoma_providers::outbound::WireEnd;
 use serde_json::json;
@@ -128,4 +129,73 @@ async fn what_an_outage_held_back_is_spread_out() {
     let at_once = left.iter().filter(|one| one.at < back + Duration::from_secs(10)).count();
     let minutes: std::collections::BTreeSet<_> = left.iter().map(|one| one.at.as_second() / 60).collect();
     assert!(at_once < 10 && minutes.len() > 3, "{at_once} at once, over {} minutes", minutes.len());
+}
+
+/// A flow whose second touch comes when the code of the PIX (48 h) is dead.
+fn with_code(text: &str) -> Flow {
+    let flow = format!(
+        "flow: vendas\nschema: 1\nversion: 1\ntimezone: America/Sao_Paulo\n\
+         events: {{ msg_recebida: message.received, pix_gerado: pix.created, pagamento_aprovado: payment.approved }}\n\
+         vars: {{ pix.code: {{ perishable: pix.expires_at, refresh: loja }} }}\n\
+         classifier: {{ rules: [{{ emit: pediu_parar, opt_out: true, priority: 100, match: whole, any: [sair] }}] }}\n\
+         states: {{ NOVO: {{ initial: true }}, AGUARDANDO: {{}}, FIM: {{ final: true }}, PAGO: {{ final: true }}, FORA: {{ final: true }} }}\n\
+         globals:\n  - {{ event: pagamento_aprovado, to: PAGO }}\n  - {{ event: pediu_parar, to: FORA, do: [send: saida] }}\n\
+         transitions:\n  - {{ from: NOVO, event: pix_gerado, to: AGUARDANDO, do: [start_cadence: pix] }}\n  \
+         - {{ from: AGUARDANDO, event: timeout, to: AGUARDANDO, do: [send: codigo] }}\n  \
+         - {{ from: AGUARDANDO, event: regua_esgotada, to: FIM }}\n\
+         cadences:\n  pix:\n    runs_in: [AGUARDANDO]\n    cancel_on: [payment.approved]\n    grace: 24h\n    when_piled_up: keep_latest\n    \
+         touches:\n      - {{ id: t15, at: 15m, max_late: 40m, send: codigo }}\n      - {{ id: t50, at: 50h, max_late: 6h, send: codigo }}\n\
+         messages:\n  codigo: {{ class: reminder, refresh: [pix.code], text: \"{text}\" }}\n  saida: {{ class: optout_ack, text: \"ok\" }}\n"
+    );
+    let (flow, findings) = retoma_core::flow::load(&flow, "vendas.yaml");
+    flow.unwrap_or_else(|| panic!("{findings:?}"))
+}
+
+const NEW_CODE: &str = r#"{"values":{"pix.code":"PIX-NOVO","pix.expires_at":"2026-12-05T12:00:00-03:00"}}"#;
+
+/// D10: a touch that would carry a dead code renews it through the shop's own tool, and the new one is on record.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_code_is_renewed_before_the_touch_leaves() {
+    let world = World::with_flow(START, with_code("pague: {{ pix.code }}")).await;
+    *world.wire.says.lock().unwrap() = says(200, NEW_CODE);
+    world.hotmart("PIX", PHONE, "HP0000000001").await;
+    world.pass(30 * MINUTE).await;
+    assert_eq!(world.wire.asked.lock().unwrap().len(), 0, "the first touch's code is alive");
+    assert!(world.wire.last_text.lock().unwrap().contains("00020101021226EXEMPLO"));
+    world.pass(50 * 60 * MINUTE).await;
+    assert_eq!(*world.wire.last_text.lock().unwrap(), "pague: PIX-NOVO");
+    let asked = world.wire.asked.lock().unwrap().clone();
+    assert_eq!((asked.len(), asked[0]["type"].as_str()), (1, Some("values.renew")));
+    assert_eq!(asked[0]["data"]["vars"]["renew"], "pix.code");
+    assert_eq!(asked[0]["data"]["vars"]["order.transaction"], "HP0000000001");
+    assert_eq!(world.one("SELECT status FROM task WHERE touch = 't50'").await, json!("sent"));
+    let logged = "SELECT count(*) FROM transition_log WHERE event = 'values.renewed'";
+    assert_eq!(world.one(logged).await, json!(1));
+    assert_eq!(world.wire.log.lock().unwrap().len(), 2);
+}
+
+/// D10: where nobody can renew it, the touch leaves without the code if it can, else it is avoided; it never carries a dead one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_code_that_nobody_renews_is_not_sent() {
+    let table = [
+        ("pague: {{ pix.code }}", says(500, ""), "cancelled perished", 3),
+        (
+            "pague: {{ pix.code }}",
+            says(200, r#"{"values":{"pix.code":"X","pix.expires_at":"2026-12-04T10:00:00-03:00"}}"#),
+            "cancelled perished",
+            3,
+        ),
+        ("{% if pix.code %}pague: {{ pix.code }}{% else %}quer outro codigo?{% endif %}", None, "sent ", 3),
+    ];
+    for (text, answer, expected, asked) in table {
+        let world = World::with_flow(START, with_code(text)).await;
+        *world.wire.says.lock().unwrap() = answer;
+        world.hotmart("PIX", PHONE, "HP0000000001").await;
+        world.pass(52 * 60 * MINUTE).await;
+        let end = world.one("SELECT status || ' ' || coalesce(reason, '') FROM task WHERE touch = 't50'").await;
+        assert_eq!(end, json!(expected), "{text}");
+        assert_eq!(world.wire.asked.lock().unwrap().len(), asked, "{text}");
+        let last = world.wire.last_text.lock().unwrap().clone();
+        assert!(expected.starts_with("cancelled") || last == "quer outro codigo?", "{last}");
+    }
 }

@@ -124,6 +124,8 @@ fn invent(dice: &mut Dice, view: &ContactView, names: &mut u32, now: Timestamp) 
     let waiting = view.tasks.iter().chain(&decision.new_tasks).filter(|task| !task.handed);
     decision.handed = waiting.filter(|_| dice.once_in(3)).map(|task| task.id.clone()).collect();
     decision.spread = decision.handed.iter().filter(|_| dice.once_in(2)).map(|task| later(task, now)).collect();
+    let open = view.tasks.iter().chain(&decision.new_tasks).filter(|_| dice.once_in(4));
+    decision.replanned = open.map(|task| later(&task.id, now)).collect();
     decision
 }
 

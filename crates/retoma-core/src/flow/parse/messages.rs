@@ -65,9 +65,6 @@ pub(super) fn read(node: Option<&Node>, reader: &mut Reader<'_>, lines: &mut Lin
         let template = fields.get("template").and_then(|node| read_template(node, reader));
         let refresh = fields.get("refresh").map(|node| reader.one_or_list(node)).unwrap_or_default();
         let refresh: Vec<String> = refresh.iter().filter_map(|item| reader.name(item, "`refresh`")).collect();
-        if let Some(node) = fields.get("refresh") {
-            reader.no_effect_yet(node.line, "`refresh` (a code past its life stops the message as `perished`; it)");
-        }
         if let Some(node) = fields.get("ab") {
             reader.no_effect_yet(node.line, "`ab` (the first text is sent; it)");
         }
