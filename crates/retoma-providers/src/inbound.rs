@@ -65,6 +65,8 @@ pub struct Source {
     pub cloud: Option<CloudDoor>,
     /// Generic: where things are in the body.
     pub mapping: Option<Mapping>,
+    /// What a body must say of where it comes from: path and text (A1). Of each item, where it is a list.
+    pub origin: Vec<(Path, String)>,
     /// Largest body, in bytes.
     pub body_bytes_max: usize,
 }
@@ -219,8 +221,6 @@ pub struct Mapping {
     pub types: std::collections::BTreeMap<String, EventKind>,
     /// Paths that must be there.
     pub required: Vec<Path>,
-    /// What a body must say of where it comes from: path and text (A1).
-    pub origin: Vec<(Path, String)>,
     /// What to do without an id.
     pub on_missing_id: OnMissingId,
     /// What changes with every attempt and is left out of a fingerprint.

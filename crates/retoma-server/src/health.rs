@@ -66,6 +66,9 @@ pub(crate) fn figures(stats: &Stats, vanish: &[&str], now: Timestamp, age: impl 
     if due.is_some_and(|age| age > LATE_AFTER) {
         wrong.push("tasks_late");
     }
+    if stats.without_content > 0 {
+        wrong.push("content_missing");
+    }
     if !vanish.is_empty() {
         wrong.push("messages_vanish");
     }
@@ -86,6 +89,7 @@ pub(crate) fn figures(stats: &Stats, vanish: &[&str], now: Timestamp, age: impl 
         },
         "held_events": stats.events.get("held").copied().unwrap_or(0),
         "quarantined_events": stats.events.get("quarantined").copied().unwrap_or(0),
+        "messages_without_content": stats.without_content,
         "channels_that_swallow_messages": vanish,
         "heartbeats": beats,
     })
@@ -108,6 +112,7 @@ mod tests {
             (Stats { heartbeats: beat(31), ..Stats::default() }, json!(["silent_loop"])),
             (Stats { oldest_pending_at: Some(ago(901)), ..well.clone() }, json!(["inbox_late"])),
             (Stats { oldest_due_at: Some(ago(901)), ..well.clone() }, json!(["tasks_late"])),
+            (Stats { without_content: 1, ..well.clone() }, json!(["content_missing"])),
             (Stats { oldest_due_at: Some(ago(600)), oldest_pending_at: Some(ago(5)), ..well }, json!([])),
         ];
         for (stats, wrong) in table {

@@ -70,6 +70,7 @@ fn door() -> Door {
         instance: Some("loja-a".to_owned()),
         mapping: None,
         cloud: None,
+        origin: Vec::new(),
         body_bytes_max: 4 << 20,
     };
     Door::new(source)

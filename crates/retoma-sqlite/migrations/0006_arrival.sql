@@ -10,3 +10,6 @@ CREATE INDEX provider_message_taken ON provider_message (tenant, channel, accept
 
 -- Receipts of messages that no task claims (FC-28). What is claimed later leaves.
 CREATE INDEX provider_message_orphan ON provider_message (coalesce(rank_at, failed_at)) WHERE task IS NULL;
+
+-- Messages that came without their content and still wait for it (FC-06). What is filled leaves.
+CREATE INDEX event_without_content ON event (received_at) WHERE status = 'ignored' AND reason = 'content_pending';

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use retoma_core::ids::Tenant;
 use retoma_store::{ApiKey, AuditRow, ChannelState, Heartbeat, SqlRows, Stats};
 use rusqlite::types::ValueRef;
@@ -195,6 +195,15 @@ impl Database {
                 _ => {}
             }
         }
+        let ago = |minutes| now.saturating_sub(SignedDuration::from_mins(minutes)).map_or(0, ms);
+        let without_content: i64 = self
+            .connection
+            .prepare_cached(
+                "SELECT count(*) FROM event INDEXED BY event_without_content
+                 WHERE status = 'ignored' AND reason = 'content_pending' AND received_at > ?1 AND received_at <= ?2",
+            )?
+            .query_row(params![ago(70), ago(10)], |row| row.get(0))?;
+        stats.without_content = without_content.unsigned_abs();
         let pending: Option<i64> = self
             .connection
             .prepare_cached("SELECT received_at FROM inbox ORDER BY id LIMIT 1")?

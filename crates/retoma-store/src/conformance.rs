@@ -47,6 +47,7 @@ macro_rules! conformance_cases {
             events::a_batch_dedupes_within_itself,
             events::keys_are_known_once_somebody_claimed_them,
             events::a_message_without_content_is_filled_by_the_copy_that_has_it,
+            events::content_that_never_comes_is_counted,
             events::a_later_copy_without_content_takes_nothing_away,
             events::a_message_without_content_counts_as_written,
             events::the_same_key_with_another_body_is_kept_and_flagged,

@@ -201,3 +201,56 @@ fn what_a_platform_lists_and_never_sent_is_brought_in_and_decided() {
     let log = std::fs::read_to_string(&server.stderr).unwrap() + &std::fs::read_to_string(&server.stdout).unwrap();
     assert!(log.contains("had never arrived") && !log.contains("o-proximo"), "{log}");
 }
+
+/// A body of that many bytes in chunks, whose length nobody says before. Answers the status, or nothing where the connection
+/// was closed on us while we wrote.
+fn pour(port: u16, path: &str, headers: &str, byte: u8, mebibytes: usize) -> Option<u16> {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let head =
+        format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}transfer-encoding: chunked\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let chunk = [format!("{:x}\r\n", 64 << 10).into_bytes(), vec![byte; 64 << 10], b"\r\n".to_vec()].concat();
+    for _ in 0..mebibytes * 16 {
+        if stream.write_all(&chunk).is_err() {
+            break;
+        }
+    }
+    let _ = stream.write_all(b"0\r\n\r\n");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).split(' ').nth(1)?.parse().ok()
+}
+
+// FC-52, never 7: fifty megabytes without a length, a hundred thousand brackets, strings of megabytes, from many at once and
+// before anybody has proved who he is.
+#[test]
+fn hostile_bodies_cost_a_bounded_amount_of_memory() {
+    let shop = Shop::new();
+    let server = shop.serve();
+    let before = server.peak_memory_mib();
+    let (token, deep) = (format!("x-token: {SECRET}\r\n"), "[".repeat(100_000));
+    std::thread::scope(|scope| {
+        for n in 0..24 {
+            let (token, deep, port) = (&token, &deep, shop.port);
+            scope.spawn(move || match n % 4 {
+                0 => assert!(matches!(pour(port, "/in/pedidos", token, b'a', 50), Some(413) | None)),
+                1 => assert!(matches!(pour(port, "/in/pedidos", "", b'[', 50), Some(401 | 413) | None)),
+                2 => {
+                    let answer = http::post(port, "/in/pedidos", &[("X-Token", SECRET)], deep.as_bytes()).unwrap();
+                    assert_eq!(answer.status, 400);
+                }
+                _ => {
+                    let body = json!({ "id": format!("s{n}"), "event": "order.odd", "note": "x".repeat(3 << 20) });
+                    let answer = http::post(port, "/in/pedidos", &[("X-Token", SECRET)], body.to_string().as_bytes());
+                    assert_eq!(answer.unwrap().status, 202);
+                }
+            });
+        }
+    });
+    let used = server.peak_memory_mib() - before;
+    assert!(used < 150, "{used} MiB more for 24 hostile bodies, {} MiB of them poured", 12 * 50);
+    let body = json!({ "id": "depois", "event": "pix.created", "phone": "5541999990001", "order": "P-9" });
+    let answer = http::post(shop.port, "/in/pedidos", &[("X-Token", SECRET)], body.to_string().as_bytes()).unwrap();
+    assert_eq!(answer.status, 202, "the server lives");
+}

@@ -74,6 +74,7 @@ fn source(tenant: &Tenant) -> Source {
         instance: None,
         cloud: None,
         mapping: None,
+        origin: Vec::new(),
         body_bytes_max: usize::MAX,
     }
 }

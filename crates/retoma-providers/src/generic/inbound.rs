@@ -25,38 +25,15 @@ pub(crate) fn read(maker: &Maker<'_>, body: &Value) -> Result<Vec<Part>, Refusal
 /// Reads a body by that mapping.
 pub(crate) fn read_by(maker: &Maker<'_>, mapping: &Mapping, body: &Value) -> Result<Vec<Part>, Refusal> {
     if !body.is_array() {
-        check_origin(mapping, body).map_err(Refusal::Origin)?;
         return event(maker, mapping, body, None).map(|part| vec![part]).map_err(Refusal::Malformed);
     }
-    let mut foreign = None;
     let mut parts = Vec::new();
     for (position, item) in items(body).enumerate() {
-        let what = match check_origin(mapping, item) {
-            Ok(()) => event(maker, mapping, item, Some(position)),
-            Err(what) => {
-                foreign = Some(what.clone());
-                Err(what)
-            }
-        };
+        // A foreign item among others is set aside; whether all of them are was asked before.
+        let what = maker.source.check_origin(item).and_then(|()| event(maker, mapping, item, Some(position)));
         parts.push(what.unwrap_or_else(|what| maker.quarantined(item.to_string().as_bytes(), what)));
     }
-    // One foreign item is set aside; a list of nothing else came to the wrong door.
-    if let Some(what) = foreign.filter(|_| items(body).all(|item| check_origin(mapping, item).is_err())) {
-        return Err(Refusal::Origin(what));
-    }
     Ok(if parts.is_empty() { vec![maker.by_digest("empty", digest_of(body)).ignored("empty_list")] } else { parts })
-}
-
-/// Whether the body says that it comes from where this source expects it. What it says instead stands in no text.
-fn check_origin(mapping: &Mapping, body: &Value) -> Result<(), String> {
-    let wrong = mapping
-        .origin
-        .iter()
-        .find(|(path, expected)| at(Some(path), body).and_then(plain_id).as_ref() != Some(expected));
-    match wrong {
-        Some((path, _)) => Err(format!("{} is not what the source's origin says", path.text)),
-        None => Ok(()),
-    }
 }
 
 /// One event, at its position if it stands in a list. The error says what is missing and where, without content.

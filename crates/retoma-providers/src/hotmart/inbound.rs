@@ -25,6 +25,10 @@ pub(crate) fn read(maker: &Maker<'_>, body: &Value) -> Vec<Part> {
 
 fn event(maker: &Maker<'_>, body: &Value) -> Part {
     let quarantined = |reason: &str| maker.quarantined(without_token(body).to_string().as_bytes(), reason);
+    // A foreign item among others.
+    if let Err(what) = maker.source.check_origin(body) {
+        return quarantined(&what);
+    }
     if let Some(reason) = unreadable(body) {
         return quarantined(reason);
     }

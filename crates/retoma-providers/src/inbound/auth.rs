@@ -191,6 +191,7 @@ mod tests {
             instance: None,
             cloud: None,
             mapping: None,
+            origin: Vec::new(),
             body_bytes_max: 4 << 20,
         }
     }

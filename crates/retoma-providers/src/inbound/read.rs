@@ -7,8 +7,9 @@ use retoma_core::keys::body_digest;
 use serde_json::Value;
 
 use super::body::{self, Unreadable};
+use super::json::plain_id;
 use super::part::{Maker, PARTS_MAX};
-use super::{Auth, Part, Provider, Refusal, Request, Source, standard_webhooks};
+use super::{Auth, Part, Path, Provider, Refusal, Request, Source, standard_webhooks};
 use crate::{evolution, generic, hotmart, whatsapp_cloud};
 
 impl Source {
@@ -36,11 +37,26 @@ impl Source {
 
     /// What one body, or one item of a platform's list, says.
     pub(crate) fn read_item(&self, maker: &Maker<'_>, value: &Value) -> Result<Vec<Part>, Refusal> {
+        // A body of nothing but foreign items came to the wrong door.
+        let mut foreign = items(value).map(|item| self.check_origin(item)).peekable();
+        if foreign.peek().is_some() && foreign.all(|checked| checked.is_err()) {
+            let first = items(value).find_map(|item| self.check_origin(item).err());
+            return Err(Refusal::Origin(first.unwrap_or_default()));
+        }
         match self.provider {
             Provider::Generic => generic::inbound::read(maker, value),
             Provider::Evolution => evolution::inbound::read(maker, value),
             Provider::Hotmart => Ok(hotmart::inbound::read(maker, value)),
             Provider::WhatsappCloud => whatsapp_cloud::inbound::read(maker, value),
+        }
+    }
+
+    /// Whether an item says that it comes from where this source expects it. What it says instead stands in no text.
+    pub(crate) fn check_origin(&self, item: &Value) -> Result<(), String> {
+        let said = |path: &Path| path.path.query(item).all().into_iter().next().and_then(plain_id);
+        match self.origin.iter().find(|(path, expected)| said(path).as_ref() != Some(expected)) {
+            Some((path, _)) => Err(format!("{} is not what the source's origin says", path.text)),
+            None => Ok(()),
         }
     }
 

@@ -30,6 +30,7 @@ pub(crate) fn source(provider: Provider) -> Source {
             verify_tokens: Vec::new(),
         }),
         mapping: None,
+        origin: Vec::new(),
         body_bytes_max: 4 << 20,
     }
 }

@@ -209,9 +209,8 @@ fn doors() -> Vec<Door> {
         doors.extend([slow, busy, listed, unready]);
     }
     let mut shop = door("filial", Provider::Generic, hold);
-    let mapping = shop.source.mapping.as_mut().unwrap();
-    mapping.origin = vec![(Path::parse("$.store").unwrap(), "77".to_owned())];
-    mapping.required = vec![Path::parse("$.phone").unwrap()];
+    shop.source.origin = vec![(Path::parse("$.store").unwrap(), "77".to_owned())];
+    shop.source.mapping.as_mut().unwrap().required = vec![Path::parse("$.phone").unwrap()];
     let mut secret = door("secreto", Provider::Generic, hold);
     secret.source.auth = Auth::SecretPath { secrets: vec![Secret(SECRET.into())] };
     doors.extend([shop, secret]);
@@ -247,6 +246,7 @@ fn door(name: &str, provider: Provider, on_missing_id: OnMissingId) -> Door {
             verify_tokens: vec![Secret(b"confirma".to_vec())],
         }),
         mapping: (provider == Provider::Generic).then(|| mapping(on_missing_id)),
+        origin: Vec::new(),
         body_bytes_max: 64 * 1024,
     })
 }

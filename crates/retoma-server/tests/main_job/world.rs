@@ -158,6 +158,7 @@ fn door(name: &str, provider: Provider, auth: Auth, instance: Option<&str>) -> D
         instance: instance.map(str::to_owned),
         cloud: None,
         mapping: None,
+        origin: Vec::new(),
         body_bytes_max: 4 << 20,
     };
     Door::new(source)

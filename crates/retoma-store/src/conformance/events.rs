@@ -250,6 +250,18 @@ pub async fn a_message_without_content_is_filled_by_the_copy_that_has_it<S: Stor
     assert!(matches!(altered, Appended::Duplicate { altered: true, .. }));
 }
 
+/// FC-06: a content that never comes is told, for an hour.
+pub async fn content_that_never_comes_is_counted<S: Store>(store: &S) {
+    let other = |id: u64| NewEvent { delivery_key: digest16("delivery", &[&id.to_be_bytes()]), ..stub(id) };
+    store.append_events(vec![bare(other(1)), bare(other(2)), bare(message(3, "5541999990003"))]).await.unwrap();
+    let counted = |minute: i64| async move { store.stats(at(minutes(minute))).await.unwrap().without_content };
+    assert_eq!((counted(9).await, counted(11).await, counted(69).await, counted(71).await), (0, 2, 2, 0));
+    let full = NewEvent { entry: Entry::Received, digest: body_digest(b"full"), ..other(1) };
+    let full = NewEvent { id: event_id(9), received_at: at(minutes(12)), ..full };
+    append(store, full).await;
+    assert_eq!(counted(13).await, 1, "what is filled waits no more");
+}
+
 /// FC-06: in one batch, and the other way round.
 pub async fn a_later_copy_without_content_takes_nothing_away<S: Store>(store: &S) {
     let full = |id: u64| NewEvent { id: event_id(id), ..message(7, "5541999990007") };

@@ -55,6 +55,8 @@ pub struct Stats {
     pub oldest_pending_at: Option<Timestamp>,
     /// The oldest due task.
     pub oldest_due_at: Option<Timestamp>,
+    /// Messages that came without their content between 70 and 10 minutes ago, and whose content never came (FC-06).
+    pub without_content: u64,
     /// Bytes of the database and its log.
     pub bytes: u64,
     /// The last beat of every loop.

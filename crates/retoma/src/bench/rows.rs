@@ -44,6 +44,7 @@ pub(super) fn source() -> Source {
         instance: None,
         cloud: None,
         mapping: None,
+        origin: Vec::new(),
         body_bytes_max: BODY_BYTES_MAX,
     }
 }

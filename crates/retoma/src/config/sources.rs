@@ -68,6 +68,7 @@ pub(super) fn read(name: &str, value: &Value<'_>, names: &Names, secrets: &Secre
         instance: None,
         cloud: None,
         mapping: None,
+        origin: origin_of(&section),
         body_bytes_max,
     };
     let auth = match provider {
@@ -226,7 +227,6 @@ pub(super) fn mapping_of(section: &Section<'_>) -> Option<Mapping> {
         vars: vars_of(section),
         types: types_of(section),
         required: paths_of(section.value("required")),
-        origin: origin_of(section),
         on_missing_id,
         fingerprint_without: paths_of(section.value("fingerprint_without")),
     };

@@ -235,7 +235,7 @@ fn every_form_of_proof_and_every_limit_of_a_door_can_be_written() {
     assert_eq!(of("a").rate_per_address, Some((10, Duration::from_secs(1))));
     assert!(matches!(&of("b").source.auth, Auth::Basic { user, .. } if user == "ana"));
     let mapping = of("b").source.mapping.as_ref().unwrap();
-    assert_eq!((mapping.id.len(), mapping.origin.len()), (3, 1));
+    assert_eq!((mapping.id.len(), of("b").source.origin.len()), (3, 1));
     assert!(matches!(&of("c").source.auth, Auth::Body { path, .. } if path.text == "$.token"));
     assert_eq!(of("c").source.mapping.as_ref().unwrap().fingerprint_without.len(), 1);
     assert!(matches!(&of("d").source.auth, Auth::SecretPath { .. }));

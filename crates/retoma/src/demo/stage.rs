@@ -249,6 +249,7 @@ fn server_setup() -> ServerSetup {
             instance: instance.map(str::to_owned),
             cloud: None,
             mapping: None,
+            origin: Vec::new(),
             body_bytes_max: 4 << 20,
         })
     };

@@ -50,6 +50,13 @@ impl Running {
         self
     }
 
+    /// The most memory that it ever held, in MiB.
+    pub(crate) fn peak_memory_mib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() / 1024
+    }
+
     /// SIGKILL: no destructor, no flush, no goodbye.
     pub(crate) fn kill_9(&mut self) {
         self.child.kill().unwrap();

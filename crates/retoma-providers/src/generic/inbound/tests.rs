@@ -191,7 +191,7 @@ fn a_fingerprint_leaves_out_what_changes_with_every_attempt() {
 fn what_comes_from_another_shop_is_refused_and_among_others_set_aside() {
     // A1, A6.
     let mut source = mapped(OnMissingId::Hold);
-    source.mapping.as_mut().unwrap().origin = vec![(path("$.store.id").unwrap(), "77".to_owned())];
+    source.origin = vec![(path("$.store.id").unwrap(), "77".to_owned())];
     let read = |body: &str| outcome(&source.read(&request(body.to_owned())));
     let foreign = "refused: origin: $.store.id is not what the source's origin says\n";
     let ours = r#"{"id":"a","event":"pix.created","store":{"id":77}}"#;

@@ -70,3 +70,23 @@ fn a_changed_token_in_the_body_changes_no_digest() {
     other["hottok"] = "b".into();
     assert_eq!(read(&one).digest, read(&other).digest);
 }
+
+#[test]
+fn what_another_producer_sold_is_refused_and_among_others_set_aside() {
+    // A1: one address, several accounts of one owner.
+    let mut source = source(Provider::Hotmart);
+    let path = crate::inbound::Path::parse("$.data.producer.document").unwrap();
+    source.origin = vec![(path, "00000000000191".to_owned())];
+    let mut ours = named("approved");
+    ours["data"]["producer"] = serde_json::json!({ "document": "00000000000191" });
+    let mut theirs = ours.clone();
+    theirs["data"]["producer"]["document"] = "00000000000272".into();
+    theirs["id"] = "h-other".into();
+    let read = |body: &Value| source.read(&request(body.to_string()));
+    assert_eq!(read(&ours).unwrap().len(), 1);
+    let refused = read(&theirs).unwrap_err().to_string();
+    assert_eq!(refused, "origin: $.data.producer.document is not what the source's origin says");
+    let parts = read(&Value::Array(vec![theirs, ours])).unwrap();
+    let quarantined = |part: &Part| matches!(part.entry, crate::inbound::PartEntry::Quarantined(_));
+    assert_eq!(parts.iter().map(quarantined).collect::<Vec<_>>(), [true, false]);
+}
