@@ -17,7 +17,7 @@ use crate::state::{RunningCadence, RunningTouch};
 /// version that armed it. Derived, so that the same PIX told twice promises the same touches (D2).
 pub fn key(cadence: &Cadence, order: Option<&OrderRef>, conversation: ConversationId, version: u64) -> String {
     match order {
-        Some(order) => format!("{}:{}:{}", order.platform, cadence.prefix, order.transaction),
+        Some(order) => format!("{}:{}:{}", order.scope(), cadence.prefix, order.transaction),
         None => format!("{}:{conversation}.{version}", cadence.prefix),
     }
 }
@@ -135,9 +135,13 @@ mod tests {
     fn ids_derive_from_the_transaction_and_without_one_from_the_cycle() {
         let order =
             OrderRef { platform: "hotmart".into(), account: "loja".into(), transaction: "HP0000000001".to_owned() };
+        let own = OrderRef { platform: "generic".into(), account: "pedidos".into(), transaction: "7".to_owned() };
         let cycle = ConversationId(Uuid::nil());
-        let table =
-            [(Some(&order), "hotmart:pix:HP0000000001:t15"), (None, "pix:00000000-0000-0000-0000-000000000000.7:t15")];
+        let table = [
+            (Some(&order), "hotmart:pix:HP0000000001:t15"),
+            (Some(&own), "generic.pedidos:pix:7:t15"),
+            (None, "pix:00000000-0000-0000-0000-000000000000.7:t15"),
+        ];
         for (order, expected) in table {
             assert_eq!(touch_id(&key(&pix(), order, cycle, 7), "t15").as_str(), expected);
         }

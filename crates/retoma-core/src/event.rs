@@ -1,5 +1,6 @@
 //! Events: the one vocabulary that every source is translated into (A8), and what an event carries.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -200,6 +201,17 @@ pub struct OrderRef {
     pub account: String,
     /// The transaction as the platform writes it, never re-parsed as a number.
     pub transaction: String,
+}
+
+impl OrderRef {
+    /// Within what the transaction is unique: the platform; for orders of a seller's own making, whose numbers start at one in
+    /// every shop, the account too. Leads the ids of tasks (D1).
+    pub fn scope(&self) -> Cow<'_, str> {
+        match self.platform.as_str() {
+            "generic" => Cow::Owned(format!("generic.{}", self.account)),
+            platform => Cow::Borrowed(platform),
+        }
+    }
 }
 
 /// What an operator asked for, with who asked.

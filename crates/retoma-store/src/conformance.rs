@@ -81,6 +81,7 @@ macro_rules! conformance_cases {
             people::five_messages_at_once_make_one_contact,
             people::a_payment_reaches_everybody_who_waits_for_it,
             people::a_released_payment_reaches_everybody_too,
+            people::a_payment_reaches_who_talks_of_nothing_named_yet,
             people::a_payment_spares_who_waits_for_something_else,
             people::a_repeated_payment_spreads_no_further,
             people::one_candidate_given_to_two_people_makes_two_contacts,

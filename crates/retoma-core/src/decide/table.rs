@@ -172,7 +172,7 @@ fn internal(
 ) -> Task {
     // By the fact, so that one told twice calls once; another fact of the same order is another call.
     let id = TaskId::from(match cause.order() {
-        Some(order) => format!("{}:{}:{message}:{}", order.platform, cause.event.kind, order.transaction),
+        Some(order) => format!("{}:{}:{message}:{}", order.scope(), cause.event.kind, order.transaction),
         None => format!("{message}:{}", cause.event.id),
     });
     let meant = (MessageClass::Internal, None);
@@ -196,7 +196,7 @@ fn add(draft: &mut Draft<'_>, mut task: Task) {
 /// and what the clock brings, by the version of the cycle.
 fn effect_id(conversation: &Conversation, message: &str, cause: &Cause<'_>) -> TaskId {
     TaskId::from(match cause.order() {
-        Some(order) => format!("{}:{message}:{}", order.platform, order.transaction),
+        Some(order) => format!("{}:{message}:{}", order.scope(), order.transaction),
         None => format!("{message}:{}.{}", conversation.id, conversation.version),
     })
 }

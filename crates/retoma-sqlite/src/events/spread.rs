@@ -33,8 +33,8 @@ struct Fit {
     has_address: bool,
     /// A cycle of it is about that very order.
     same_order: bool,
-    /// A cycle of it is about that order or offer.
-    waits: bool,
+    /// A cycle of it is about that offer.
+    same_offer: bool,
 }
 
 /// What a payment says, wherever it comes from: an intake, or a person's release of a held event.
@@ -95,8 +95,8 @@ impl Database {
         others.dedup();
         let mut children = Vec::new();
         for contact in others.into_iter().filter(|other| Some(*other) != told.decided_by) {
-            let fit = self.fit_of(contact, told.data)?;
-            if fit.waits {
+            let (fit, waits) = self.fit_of(contact, told.data)?;
+            if waits {
                 let key = digest16("child", &[told.delivery_key, contact.as_bytes()]);
                 children.push(Child { contact, key, id: child_id(told.id, key), fit, delivers: false });
             }
@@ -111,7 +111,7 @@ impl Database {
         if children.is_empty() {
             return Ok(());
         }
-        let own = told.decided_by.map(|own| self.fit_of(own, told.data)).transpose()?.unwrap_or_default();
+        let own = told.decided_by.map(|own| self.fit_of(own, told.data)).transpose()?.unwrap_or_default().0;
         let best = children.iter_mut().rev().max_by_key(|child| child.fit);
         let Some(best) = best.filter(|best| best.fit > own) else { return Ok(()) };
         best.delivers = true;
@@ -165,24 +165,27 @@ impl Database {
         Ok(true)
     }
 
-    fn fit_of(&self, contact: ContactId, data: &EventData) -> Result<Fit> {
+    /// How well a contact fits, and whether it has an open cycle that this may be about.
+    fn fit_of(&self, contact: ContactId, data: &EventData) -> Result<(Fit, bool)> {
         let mut open =
             self.connection.prepare_cached("SELECT body FROM conversation WHERE contact = ?1 AND closed = 0")?;
         let mut rows = open.query([&contact.as_bytes()[..]])?;
-        let mut fit = Fit::default();
+        let (mut fit, mut waits) = (Fit::default(), false);
         while let Some(row) = rows.next()? {
             let conversation: Conversation = json_at(row, 0)?;
             let same_offer = data.offer.is_some() && conversation.offer == data.offer;
             let same_order = data.order.is_some() && conversation.order == data.order;
             fit.same_order |= same_order;
-            fit.waits |= same_offer || same_order;
+            fit.same_offer |= same_offer;
+            // A cycle that does not know yet what it is about may well be about this; nobody is delivered to for that alone.
+            waits |= same_offer || same_order || conversation.offer.is_none();
         }
         // A phone, a LID or a business-scoped id.
         fit.has_address = self
             .connection
             .prepare_cached("SELECT 1 FROM identity WHERE contact = ?1 AND kind <= 2")?
             .exists([&contact.as_bytes()[..]])?;
-        Ok(fit)
+        Ok((fit, waits))
     }
 }
 

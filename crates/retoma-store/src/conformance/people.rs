@@ -145,6 +145,22 @@ pub async fn a_released_payment_reaches_everybody_too<S: Store>(store: &S) {
     assert_eq!(pending_ids(store).await.len(), 2);
 }
 
+/// C11, cancel wide: a cycle that does not know yet what it is about may well be about this. What was paid is delivered to
+/// whom the payment names.
+pub async fn a_payment_reaches_who_talks_of_nothing_named_yet<S: Store>(store: &S) {
+    let address = || email("ana@example.com");
+    let chats = of_people(store, 1, vec![phone("5541999990001"), address()]).await;
+    let seen = view(store, chats, at(0)).await;
+    let mut decision = Decision { conversations: vec![conversation(chats, 1, "NEGOCIANDO")], ..decide(&seen) };
+    decision.contact.iter_mut().for_each(|contact| contact.cycles = 1);
+    commit(store, &seen, decision, at(0)).await;
+    let paid = payment(2, EventKind::PaymentApproved, "HP2", vec![phone("5541999990002"), address()]);
+    let buyer = append_new(store, paid).await;
+    let child = view(store, chats, at(3)).await.undecided.remove(0);
+    assert_eq!((child.kind, child.data.delivered_elsewhere), (EventKind::PaymentApproved, true));
+    assert!(!view(store, buyer, at(3)).await.undecided[0].data.delivered_elsewhere);
+}
+
 /// ... but nobody else.
 pub async fn a_payment_spares_who_waits_for_something_else<S: Store>(store: &S) {
     let address = || email("ana@example.com");
