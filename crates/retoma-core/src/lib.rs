@@ -25,6 +25,7 @@ pub mod flow;
 pub mod identity;
 pub mod ids;
 pub mod keys;
+pub mod local_time;
 pub mod origin_time;
 pub mod outcome;
 pub mod pace;

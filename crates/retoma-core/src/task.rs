@@ -184,6 +184,9 @@ pub struct Task {
     pub reference: Reference,
     /// Commercial time: when it was promised for. Never changed by a failure.
     pub scheduled_for: Timestamp,
+    /// The local time that it was promised for, where it was promised for one (FC-55): `2027-12-15T10:00:00[America/Sao_Paulo]`.
+    #[serde(default)]
+    pub local_time: Option<String>,
     /// Technical time: the next try or look.
     pub next_attempt_at: Timestamp,
     /// Whether the deliverer may take it at `next_attempt_at`. A touch of a cadence waits for the `timeout` that hands it

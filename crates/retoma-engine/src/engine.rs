@@ -18,6 +18,7 @@ use crate::deliverer::{self, flights::Flights};
 use crate::exit::Exit;
 use crate::heartbeat::Beats;
 use crate::keeper;
+use crate::local_times;
 use crate::new_id::NewId;
 use crate::owner;
 use crate::reconciler;
@@ -71,6 +72,7 @@ impl<S: Store> Engine<S> {
         let mut loops = JoinSet::new();
         let named = |name: &'static str| move |exit: Exit| (name, exit);
         loops.spawn(after(committer::run(store.clone(), jobs, Arc::clone(&signals)), named("committer")));
+        local_times::plan_again(&store, &shared).await?;
         if deliver {
             let open = unsure::recover(&store, &shared).await?;
             if open > 0 {

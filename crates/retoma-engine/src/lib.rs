@@ -25,6 +25,7 @@ pub mod engine;
 mod exit;
 mod heartbeat;
 mod keeper;
+mod local_times;
 mod new_id;
 mod owner;
 mod reconciler;

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
+use retoma_core::local_time::zone_data_version;
 use retoma_store::{Stats, Store};
 use serde_json::{Value, json};
 
@@ -77,6 +78,7 @@ pub(crate) fn figures(stats: &Stats, vanish: &[&str], now: Timestamp, age: impl 
         "ok": wrong.is_empty(),
         "wrong": wrong,
         "now": now.to_string(),
+        "zone_data": zone_data_version(),
         "inbox": { "waiting": stats.events.get("received").copied().unwrap_or(0), "oldest_age_s": inbox.map(|age| age.as_secs()) },
         "tasks": {
             "oldest_due_age_s": due.map(|age| age.as_secs()),

@@ -72,6 +72,7 @@ pub(crate) fn bare_task(task: &Task) -> Value {
         "reason": task.reason.or(task.cancel_reason).map(Reason::as_str),
         "avoided": task.avoided,
         "scheduled_for": task.scheduled_for.to_string(),
+        "local_time": task.local_time,
         "next_attempt_at": task.next_attempt_at.to_string(),
         "attempts": task.attempts,
         "outcome": null,

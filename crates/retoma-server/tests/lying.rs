@@ -190,6 +190,7 @@ impl Shop {
             reconcile_until: None,
             resent: false,
             respelled: false,
+            local_time: None,
             created_at: now,
             updated_at: now,
         };

@@ -172,6 +172,7 @@ fn decide(view: &ContactView, now: Timestamp) -> DecisionCommit {
             reconcile_until: None,
             resent: false,
             respelled: false,
+            local_time: None,
             created_at: now,
             updated_at: now,
         })

@@ -40,6 +40,7 @@ const MAY_WALK: &[&str] = &[
     "ALTER TABLE",
     "DROP INDEX",
     "FROM task AS t INDEXED BY task_unsure",
+    "FROM task AS t INDEXED BY task_local",
     "FROM dead_letter",
     "FROM mine",
     "ORDER BY a.seq DESC LIMIT",

@@ -236,6 +236,14 @@ impl Store for SqliteStore {
         self.list(move |database| database.list_evidence(&tenant, &task)).await
     }
 
+    async fn load_local_tasks(&self, tenant: Tenant) -> Result<Vec<Task>> {
+        self.load(move |database| database.load_local_tasks(&tenant)).await
+    }
+
+    async fn plan_again(&self, tenant: Tenant, tasks: Vec<(TaskId, Timestamp)>, now: Timestamp) -> Result<usize> {
+        self.write(tasks.len(), 0, move |database| database.plan_tasks_again(&tenant, &tasks, now)).await
+    }
+
     async fn arrivals(&self, tenant: Tenant, channels: Vec<ChannelName>, now: Timestamp) -> Result<Vec<Arrivals>> {
         self.list(move |database| database.arrivals(&tenant, &channels, now)).await
     }

@@ -136,6 +136,7 @@ macro_rules! conformance_cases {
             arrivals::a_channel_that_never_tells_is_known,
             arrivals::receipts_that_nobody_claims_are_listed,
             operators::scheduling_twice_promises_once,
+            operators::promises_for_a_local_time_are_planned_anew,
             operators::cancelling_closes_what_waits_and_marks_what_is_under_way,
             operators::cancelling_needs_a_filter_and_keeps_to_it,
             operators::a_person_sends_again_what_ended,

@@ -143,6 +143,17 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// `scheduled|failed` with `attempts` as seen. Answers whether each took effect.
     fn settle_tasks(&self, batch: Vec<Settle>, now: Timestamp) -> impl Future<Output = Result<Vec<bool>>> + Send;
 
+    /// Waiting tasks that were promised for a local time and not tried yet.
+    fn load_local_tasks(&self, tenant: Tenant) -> impl Future<Output = Result<Vec<Task>>> + Send;
+
+    /// Gives waiting tasks that were not tried yet another time. Answers how many took it.
+    fn plan_again(
+        &self,
+        tenant: Tenant,
+        tasks: Vec<(TaskId, Timestamp)>,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<usize>> + Send;
+
     /// Records ends of attempts. Truth may come late: accepted from any node at any time; the attempt row's end is written
     /// once. The task moves only if it is still `sending` with that attempt, or `unsure` with it (then a policy or late
     /// evidence settles it: the row keeps its first end, the evidence is added to its error). A task marked as cancelled

@@ -431,7 +431,8 @@ pub(crate) struct Schedule {
     /// A text instead.
     #[arg(long)]
     pub(crate) text: Option<String>,
-    /// When, like 2026-12-02T10:00:00-03:00; now where nothing is said.
+    /// When: an instant like 2026-12-02T10:00:00-03:00, or a local time that stays what it is whatever happens to clocks, like
+    /// 2027-12-15T10:00[America/Sao_Paulo]; now where nothing is said.
     #[arg(long)]
     pub(crate) at: Option<String>,
     /// The channel; the one the contact last wrote through where nothing is said.

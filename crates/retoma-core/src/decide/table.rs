@@ -301,6 +301,7 @@ fn bare(
         reconcile_until: None,
         resent: false,
         respelled: false,
+        local_time: None,
         created_at: now,
         updated_at: now,
     }

@@ -43,6 +43,7 @@ fn task() -> Task {
         reconcile_until: None,
         resent: false,
         respelled: false,
+        local_time: None,
         created_at: now(),
         updated_at: now(),
     }

@@ -8,6 +8,7 @@ use retoma_core::event::{EventKind, OrderRef};
 use retoma_core::flow::Flow;
 use retoma_core::ids::{ChannelName, ContactId, EventId, FlowName, SourceName, TaskId};
 use retoma_core::keys::{body_digest, digest16};
+use retoma_core::local_time::LocalTime;
 use retoma_core::state::{ContactView, Conversation};
 use retoma_core::task::{MessageClass, OnAmbiguous, Reference, Task, TaskKind, TaskStatus};
 use retoma_store::{Appended, Entry, Intake, NewEvent, Store, Subject};
@@ -32,6 +33,7 @@ struct Wish {
     text: Option<String>,
     class: Option<MessageClass>,
     at: Option<Timestamp>,
+    local_time: Option<LocalTime>,
     cancel_on: Vec<EventKind>,
     reference: Reference,
 }
@@ -86,6 +88,13 @@ impl Wish {
                 Some(class.ok_or_else(|| fields.wrong("class", "reminder, reply, receipt or optout_ack"))?)
             }
         };
+        let (at, local_time) = match fields.text("at")? {
+            Some(text) if LocalTime::is_meant(text) => {
+                let local = LocalTime::parse(text).map_err(|error| fields.wrong("at", &error.to_string()))?;
+                (local.instant_here(), Some(local))
+            }
+            _ => (fields.time("at")?, None),
+        };
         let kinds = fields.texts("cancel_on")?;
         let cancel_on = kinds.iter().map(|word| word.parse::<EventKind>());
         let cancel_on =
@@ -99,7 +108,8 @@ impl Wish {
             message,
             text,
             class,
-            at: fields.time("at")?,
+            at,
+            local_time,
             cancel_on,
             reference: reference.unwrap_or_default(),
         })
@@ -187,6 +197,7 @@ fn task_of<S: Store>(state: &AppState<S>, caller: &Caller, wish: Wish, view: &Co
         channel,
         reference,
         scheduled_for: at,
+        local_time: wish.local_time.map(|local| local.to_string()),
         next_attempt_at: at,
         handed: true,
         max_late: None,

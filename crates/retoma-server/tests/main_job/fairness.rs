@@ -71,6 +71,7 @@ pub(crate) async fn promise(world: &World, n: u64, channel: &str, class: Message
         reconcile_until: None,
         resent: false,
         respelled: false,
+        local_time: None,
         created_at: now,
         updated_at: now,
     };

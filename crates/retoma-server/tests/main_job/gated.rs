@@ -31,6 +31,11 @@ impl GatedStore {
         Self { inner, worst: Arc::default() }
     }
 
+    /// Closes the real store.
+    pub(crate) async fn close(self) {
+        self.inner.close().await;
+    }
+
     /// From now on, commits what `worst` says before each batch of starts.
     pub(crate) fn at_the_worst_moment(&self, worst: Worst) {
         *self.worst.lock().unwrap() = Some(worst);
@@ -96,6 +101,14 @@ impl Store for GatedStore {
 
     async fn list_evidence(&self, tenant: Tenant, task: TaskId) -> Result<Vec<Evidence>> {
         self.inner.list_evidence(tenant, task).await
+    }
+
+    async fn load_local_tasks(&self, tenant: Tenant) -> Result<Vec<Task>> {
+        self.inner.load_local_tasks(tenant).await
+    }
+
+    async fn plan_again(&self, tenant: Tenant, tasks: Vec<(TaskId, Timestamp)>, now: Timestamp) -> Result<usize> {
+        self.inner.plan_again(tenant, tasks, now).await
     }
 
     async fn arrivals(&self, tenant: Tenant, channels: Vec<ChannelName>, now: Timestamp) -> Result<Vec<Arrivals>> {

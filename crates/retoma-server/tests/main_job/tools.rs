@@ -199,3 +199,25 @@ async fn a_code_that_nobody_renews_is_not_sent() {
         assert!(expected.starts_with("cancelled") || last == "quer outro codigo?", "{last}");
     }
 }
+
+/// FC-55: ten o'clock stays ten o'clock. As if the promise had been made by zone data that knew of daylight saving in December.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_promised_for_a_local_time_is_planned_anew_at_the_start() {
+    let world = World::new(START).await;
+    world.hotmart("PIX", PHONE, "HP0000000001").await;
+    world.settle().await;
+    let wish = |key: &str, at: &str| json!({"key": key, "contact": {"phone": PHONE}, "text": "oi", "at": at, "channel": "zap"});
+    let local = world.v1_post("/v1/tasks", &wish("natal", "2026-12-15T10:00[America/Sao_Paulo]")).await;
+    assert_eq!(local["scheduled_for"], "2026-12-15T13:00:00Z");
+    assert_eq!(local["local_time"], "2026-12-15T10:00:00[America/Sao_Paulo]");
+    world.v1_post("/v1/tasks", &wish("instante", "2026-12-15T13:00:00Z")).await;
+    let db = rusqlite::Connection::open(world.path()).unwrap();
+    db.busy_timeout(Duration::from_secs(10)).unwrap();
+    db.execute("UPDATE task SET scheduled_for = scheduled_for - 3600000, next_attempt_at = next_attempt_at - 3600000 WHERE id LIKE 'api:%'", []).unwrap();
+    let world = world.restarted().await;
+    let times = world.column("SELECT strftime('%H:%M', scheduled_for / 1000, 'unixepoch') || strftime(' %H:%M', next_attempt_at / 1000, 'unixepoch') FROM task WHERE id LIKE 'api:%' ORDER BY id").await;
+    assert_eq!(times, ["12:00 12:00", "13:00 13:00"], "an instant stays an instant");
+    assert!(
+        world.get("/healthz/pipeline").await["zone_data"].as_str().is_some_and(|version| version.starts_with("20"))
+    );
+}

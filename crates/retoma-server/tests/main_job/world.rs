@@ -220,9 +220,20 @@ impl World {
 
     /// The same with another flow of the name `vendas`.
     pub(crate) async fn with_flow(start: &str, flow: Flow) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::in_folder(tempfile::tempdir().unwrap(), Arc::new(ManualClock::at(at(start))), flow).await
+    }
+
+    /// The process ends and another one begins on the same database.
+    pub(crate) async fn restarted(self) -> Self {
+        let Self { engine, clock, dir, _supervisor, router, .. } = self;
+        drop((_supervisor, router));
+        engine.store().clone().close().await;
+        drop(engine);
+        Self::in_folder(dir, clock, vendas()).await
+    }
+
+    async fn in_folder(dir: tempfile::TempDir, clock: Arc<ManualClock>, flow: Flow) -> Self {
         let store = GatedStore::new(SqliteStore::open(dir.path().join("retoma.db"), Options::default()).unwrap());
-        let clock = Arc::new(ManualClock::at(at(start)));
         let wire = Arc::new(Wire {
             clock: Arc::clone(&clock),
             log: Mutex::default(),

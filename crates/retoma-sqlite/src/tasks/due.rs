@@ -1,6 +1,7 @@
 //! What is due, what is stuck, and when to look next.
 
 use jiff::Timestamp;
+use retoma_core::ids::{TaskId, Tenant};
 use retoma_core::task::{MessageClass, Task};
 use retoma_store::{AttemptRow, Due, DueDeadline, DueQuery, NextWake};
 use rusqlite::{OptionalExtension, params};
@@ -16,6 +17,49 @@ fn limit(limit: usize) -> i64 {
 }
 
 impl Database {
+    /// See [`Store::load_local_tasks`](retoma_store::Store::load_local_tasks).
+    pub fn load_local_tasks(&self, tenant: &Tenant) -> retoma_store::Result<Vec<Task>> {
+        Ok(self.local_tasks(tenant)?)
+    }
+
+    fn local_tasks(&self, tenant: &Tenant) -> Result<Vec<Task>> {
+        let mut find = self.connection.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM task AS t INDEXED BY task_local
+             WHERE t.local_time IS NOT NULL AND t.done = 0 AND t.status = 'scheduled' AND t.attempts = 0 AND t.tenant = ?1
+             ORDER BY t.seq"
+        ))?;
+        let mut rows = find.query([tenant.as_str()])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(task(row)?.task);
+        }
+        Ok(found)
+    }
+
+    /// See [`Store::plan_again`](retoma_store::Store::plan_again).
+    pub fn plan_tasks_again(
+        &self,
+        tenant: &Tenant,
+        tasks: &[(TaskId, Timestamp)],
+        now: Timestamp,
+    ) -> retoma_store::Result<usize> {
+        Ok(self.give_times(tenant, tasks, now)?)
+    }
+
+    fn give_times(&self, tenant: &Tenant, tasks: &[(TaskId, Timestamp)], now: Timestamp) -> Result<usize> {
+        let mut moved = 0;
+        for (task, at) in tasks {
+            moved += self
+                .connection
+                .prepare_cached(
+                    "UPDATE task SET scheduled_for = ?3, next_attempt_at = ?3, updated_at = ?4
+                     WHERE id = ?1 AND tenant = ?2 AND status = 'scheduled' AND attempts = 0",
+                )?
+                .execute(params![task.as_str(), tenant.as_str(), ms(*at), ms(now)])?;
+        }
+        Ok(moved)
+    }
+
     /// See [`Store::load_due`](retoma_store::Store::load_due).
     pub fn load_due(&self, query: &DueQuery) -> retoma_store::Result<Due> {
         Ok(self.due(query)?)

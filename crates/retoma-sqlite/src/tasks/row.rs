@@ -20,10 +20,10 @@ pub(crate) const COLUMNS: &str = "t.seq, t.id, t.tenant, t.bucket, t.contact, t.
     t.touch, t.touch_no, t.message, t.text, t.class, t.channel, t.order_platform, t.order_account, t.order_txn, t.amount,
     t.link, t.scheduled_for, t.next_attempt_at, t.handed, t.max_late, t.on_ambiguous, t.cancel_on, t.status, t.reason,
     t.avoided, t.attempts, t.cancel_reason, t.reconcile_until, t.resent, t.created_at, t.updated_at,
-    t.respelled";
+    t.respelled, t.local_time";
 
 /// How many columns [`COLUMNS`] names.
-pub(crate) const WIDTH: usize = 36;
+pub(crate) const WIDTH: usize = 37;
 
 /// A task and where it is stored.
 pub(crate) struct TaskAt {
@@ -69,6 +69,7 @@ pub(crate) fn task(row: &Row<'_>) -> Result<TaskAt> {
         created_at: time_at(row, 33)?,
         updated_at: time_at(row, 34)?,
         respelled: row.get(35)?,
+        local_time: row.get(36)?,
     };
     Ok(TaskAt { seq: row.get(0)?, task })
 }
@@ -92,9 +93,9 @@ impl Database {
                 "INSERT INTO task (id, tenant, bucket, contact, conversation, flow, kind, cadence, touch, touch_no, message,
                     text, class, channel, order_platform, order_account, order_txn, amount, link, scheduled_for,
                     next_attempt_at, handed, max_late, on_ambiguous, cancel_on, status, reason, avoided, attempts,
-                    cancel_reason, reconcile_until, resent, created_at, updated_at, done, respelled)
+                    cancel_reason, reconcile_until, resent, created_at, updated_at, done, respelled, local_time)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                    ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36)
+                    ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37)
                  ON CONFLICT (id, tenant) DO NOTHING",
             )?
             .execute(params![
@@ -134,6 +135,7 @@ impl Database {
                 ms(task.updated_at),
                 task.status.is_final(),
                 task.respelled,
+                task.local_time,
             ])?;
         if inserted == 1 {
             self.count("tasks", task.status.as_str(), 1);

@@ -1,6 +1,6 @@
 //! What people and the API do with promises, and the pages they read.
 
-use retoma_core::ids::TaskId;
+use retoma_core::ids::{TaskId, Tenant};
 use retoma_core::outcome::{NextStep, Outcome};
 use retoma_core::send_check::Reason;
 use retoma_core::task::TaskStatus;
@@ -23,6 +23,23 @@ pub async fn scheduling_twice_promises_once<S: Store>(store: &S) {
     assert_eq!((again[0].0.next_attempt_at, again[0].1), (at(60), false));
     assert_eq!(due_ids(store, at(60)).await, ["order-9482:shipped:v1"]);
     assert_eq!(audit_actions(store).await, ["task.schedule"]);
+}
+
+/// FC-55: promises for a local time are found and given another instant, as long as nobody tried them.
+pub async fn promises_for_a_local_time_are_planned_anew<S: Store>(store: &S) {
+    let local =
+        |id: &str| Task { local_time: Some("2027-12-15T10:00:00[America/Sao_Paulo]".to_owned()), ..reminder(id, 500) };
+    let contact = contact_with(store, 1, vec![local("waits"), local("tried"), reminder("instant", 500)]).await;
+    start(store, "tried", contact, at(501)).await;
+    let found: Vec<String> =
+        store.load_local_tasks(tenant()).await.unwrap().iter().map(|task| task.id.to_string()).collect();
+    assert_eq!(found, ["waits"]);
+    let moved = ["waits", "tried"].map(|id| (id.into(), at(900))).to_vec();
+    assert_eq!(store.plan_again(tenant(), moved, at(1)).await.unwrap(), 1);
+    let row = task(store, "waits").await.task;
+    assert_eq!((row.scheduled_for, row.next_attempt_at), (at(900), at(900)));
+    assert_eq!(task(store, "tried").await.task.scheduled_for, at(500));
+    assert!(store.load_local_tasks(Tenant::new("outra")).await.unwrap().is_empty());
 }
 
 /// D2: one statement; what is under way is marked.

@@ -284,6 +284,7 @@ pub(super) fn reminder(id: &str, due: i64) -> Task {
         reconcile_until: None,
         resent: false,
         respelled: false,
+        local_time: None,
         created_at: at(0),
         updated_at: at(0),
     }

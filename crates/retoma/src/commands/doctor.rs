@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use retoma_core::local_time::zone_data_version;
 use retoma_engine::{Clock, SystemClock};
 use retoma_providers::outbound::{Channel, ChannelKind};
 use serde_json::json;
@@ -66,7 +67,7 @@ pub(crate) async fn run(config: &Path, json: bool) -> anyhow::Result<u8> {
 fn clock() -> Check {
     let now: Timestamp = SystemClock::new().now();
     let ok = now.as_second() > WRITTEN_AT;
-    let detail = if ok { format!("{now}") } else { format!("{now} is in the past: set the clock, best by NTP") };
+    let detail = if ok { format!("{now}, zone data {}", zone_data_version()) } else { format!("{now} is in the past: set the clock, best by NTP") };
     Check { name: "clock".into(), ok, detail }
 }
 

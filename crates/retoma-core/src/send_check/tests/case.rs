@@ -260,6 +260,7 @@ pub(super) fn task(name: &str, class: MessageClass) -> Task {
         reconcile_until: None,
         resent: false,
         respelled: false,
+        local_time: None,
         created_at: noon() - 15 * MINUTE,
         updated_at: noon() - 15 * MINUTE,
     }

@@ -64,6 +64,7 @@ fn task(id: &str, message: &str, class: MessageClass) -> Task {
         reconcile_until: None,
         resent: false,
         respelled: false,
+        local_time: None,
         created_at: at(0),
         updated_at: at(0),
     }
