@@ -108,7 +108,7 @@ impl Shop {
             keep: Retention {
                 events: Duration::from_secs(90 * 86_400),
                 tasks: Duration::from_secs(90 * 86_400),
-                gate_keys: Duration::from_secs(30 * 86_400),
+                gate_held: Duration::from_secs(30 * 86_400),
             },
         };
         let transport = Arc::new(HttpTransport::new(AddressGuard::new(&[address.to_string()]), Arc::clone(&clock)));

@@ -4,6 +4,7 @@
 //! The writer thread and the readers wrap it ([`SqliteStore`](crate::SqliteStore)); the simulator calls it directly.
 //! A verb that fails may have written a part of its rows: the caller rolls back.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub struct Database {
     pub(crate) options: Options,
     pub(crate) path: PathBuf,
     /// What this transaction adds to the counters; written just before its commit.
-    tally: RefCell<BTreeMap<(&'static str, &'static str), i64>>,
+    tally: RefCell<BTreeMap<(&'static str, Cow<'static, str>), i64>>,
     /// Keys that the dedupe table does not hold yet.
     pub(crate) recent: RecentKeys,
     /// Released with the writing connection.
@@ -160,7 +161,12 @@ impl Database {
 
     /// Adds to a counter, with the transaction.
     pub(crate) fn count(&self, name: &'static str, word: &'static str, by: i64) {
-        *self.tally.borrow_mut().entry((name, word)).or_default() += by;
+        *self.tally.borrow_mut().entry((name, Cow::Borrowed(word))).or_default() += by;
+    }
+
+    /// The same, for words that come from outside; whoever calls bounds them.
+    pub(crate) fn count_own(&self, name: &'static str, word: String, by: i64) {
+        *self.tally.borrow_mut().entry((name, Cow::Owned(word))).or_default() += by;
     }
 
     fn write_tally(&self) -> Result<()> {

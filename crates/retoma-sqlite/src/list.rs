@@ -38,12 +38,12 @@ pub(crate) struct Where {
 }
 
 impl Where {
-    fn of_tenant(column: &str, tenant: &Tenant) -> Self {
+    pub(crate) fn of_tenant(column: &str, tenant: &Tenant) -> Self {
         Self { sql: format!("{column} = ?1"), values: vec![Value::Text(tenant.as_str().to_owned())] }
     }
 
     /// Adds `AND condition`, in which `?` stands for the value.
-    fn and(&mut self, condition: &str, value: impl Into<Value>) {
+    pub(crate) fn and(&mut self, condition: &str, value: impl Into<Value>) {
         self.values.push(value.into());
         let place = format!("?{}", self.values.len());
         self.sql.push_str(" AND ");
@@ -132,7 +132,7 @@ fn cursor(page: &Page) -> Result<i64> {
 }
 
 impl Database {
-    fn page<T>(
+    pub(crate) fn page<T>(
         &self,
         select: &str,
         seq: &str,

@@ -32,6 +32,7 @@ const KNOWN: &[Migration] = migrations![
     4 "0004_delivery",
     5 "0005_flow_versions",
     6 "0006_arrival",
+    7 "0007_gate",
 ];
 
 /// Brings the database to the newest schema; one transaction per step, so that a crash leaves a whole number of steps.

@@ -47,6 +47,9 @@ const MAY_WALK: &[&str] = &[
     "ORDER BY d.seq DESC LIMIT",
     "ORDER BY e.seq DESC LIMIT",
     "ORDER BY t.seq DESC LIMIT",
+    "ORDER BY g.seq DESC LIMIT",
+    "ORDER BY h.seq DESC LIMIT",
+    "FROM gate_held ORDER BY seq LIMIT",
     "FROM event WHERE seq > ?1 ORDER BY seq",
     "FROM task WHERE seq > ?1 ORDER BY seq",
 ];

@@ -16,9 +16,9 @@ use retoma_core::task::Task;
 use retoma_store::{
     ApiKey, Appended, AttemptRow, AuditRow, ChannelState, Committed, DeadLetter, DeadMoves, DecisionCommit, Due,
     DueDeadline, DueQuery, Error, EventFilter, EventMoves, EventRow, Evidence, FindContact, Finish, GateAnswer,
-    GateCall, Heartbeat, Intake, Lease, LeaseRequest, NextWake, OrphanReceipt, Owner, Page, Paged, PendingQuery,
-    PublishedFlow, RawRequest, Receipt, Reopen, Result, Retention, Settle, SightingQuery, Sightings, SqlRows, Start,
-    Started, Stats, Store, TaskFilter, TaskRow, Unsure,
+    GateCall, GateFilter, GateHeld, GateRecord, GateScope, Heartbeat, Intake, Lease, LeaseRequest, NextWake,
+    OrphanReceipt, Owner, Page, Paged, PendingQuery, PublishedFlow, RawRequest, Receipt, Reopen, Result, Retention,
+    Settle, SightingQuery, Sightings, SqlRows, Start, Started, Stats, Store, TaskFilter, TaskRow, Unsure,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -398,6 +398,22 @@ impl Store for SqliteStore {
 
     async fn gate(&self, calls: Vec<GateCall>, now: Timestamp) -> Result<Vec<GateAnswer>> {
         self.write(calls.len(), 0, move |database| database.gate(&calls, now)).await
+    }
+
+    async fn get_gate_key(&self, tenant: Tenant, scope: String, key: String) -> Result<Option<GateRecord>> {
+        self.list(move |database| database.get_gate_key(&tenant, &scope, &key)).await
+    }
+
+    async fn list_gate_keys(&self, tenant: Tenant, filter: GateFilter, page: Page) -> Result<Paged<GateRecord>> {
+        self.list(move |database| database.list_gate_keys(&tenant, &filter, &page)).await
+    }
+
+    async fn list_gate_held(&self, tenant: Tenant, scope: Option<String>, page: Page) -> Result<Paged<GateHeld>> {
+        self.list(move |database| database.list_gate_held(&tenant, scope.as_deref(), &page)).await
+    }
+
+    async fn gate_scopes(&self, tenant: Tenant) -> Result<Vec<GateScope>> {
+        self.list(move |database| database.gate_scopes(&tenant)).await
     }
 
     async fn sweep_history(&self, keep: Retention, now: Timestamp) -> Result<bool> {

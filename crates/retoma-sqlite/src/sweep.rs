@@ -15,8 +15,6 @@ use crate::error::Result;
 const SLICE: Duration = Duration::from_millis(50);
 /// Rows looked at between two looks at the clock.
 const STEP: usize = 64;
-/// Gate keys outlive every sender's retries (A5).
-const GATE_FLOOR: Duration = Duration::from_secs(72 * 3600);
 
 #[allow(clippy::disallowed_methods, reason = "measures its own work; decides nothing")]
 fn stopwatch() -> Instant {
@@ -55,13 +53,13 @@ impl Database {
 
     fn sweep(&self, keep: &Retention, now: Timestamp) -> Result<bool> {
         let started = stopwatch();
-        let gate = keep.gate_keys.max(GATE_FLOOR);
         // Where each walk goes on; what it passed by is kept, and not looked at again in this call.
         let (mut events, mut tasks) = (0, 0);
         loop {
             let swept = self.sweep_events(cutoff(now, keep.events), &mut events)?
                 + self.sweep_tasks(cutoff(now, keep.tasks), &mut tasks)?
-                + self.sweep_gate(ms(now), cutoff(now, gate))?
+                + self.sweep_gate(ms(now))?
+                + self.sweep_gate_held(cutoff(now, keep.gate_held))?
                 + self.sweep_orphans(cutoff(now, keep.events), STEP)?;
             if swept == 0 {
                 return Ok(false);
@@ -178,19 +176,28 @@ impl Database {
         Ok(old.len())
     }
 
-    /// Gate keys whose time is over, both by their scope and by the floor.
-    fn sweep_gate(&self, now: i64, cutoff: i64) -> Result<usize> {
+    /// Gate keys whose time is over. It was set by their last claim, never before the end of its lease.
+    fn sweep_gate(&self, now: i64) -> Result<usize> {
         let old: Vec<i64> = self
             .connection
-            .prepare_cached(
-                "SELECT seq FROM gate_key INDEXED BY gate_keep WHERE keep_until <= ?1 AND first_seen_at < ?2 LIMIT ?3",
-            )?
-            .query_map(params![now, cutoff, i64::try_from(STEP).unwrap_or(i64::MAX)], |row| row.get(0))?
+            .prepare_cached("SELECT seq FROM gate_key INDEXED BY gate_keep WHERE keep_until <= ?1 LIMIT ?2")?
+            .query_map(params![now, i64::try_from(STEP).unwrap_or(i64::MAX)], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
         for seq in &old {
             self.connection.prepare_cached("DELETE FROM gate_attempt WHERE gate = ?1")?.execute([seq])?;
+            self.connection.prepare_cached("DELETE FROM gate_repeat WHERE gate = ?1")?.execute([seq])?;
             self.connection.prepare_cached("DELETE FROM gate_key WHERE seq = ?1")?.execute([seq])?;
         }
         Ok(old.len())
+    }
+
+    /// Claims without a usable key, in the order in which they came.
+    fn sweep_gate_held(&self, cutoff: i64) -> Result<usize> {
+        Ok(self
+            .connection
+            .prepare_cached(
+                "DELETE FROM gate_held WHERE at < ?1 AND seq IN (SELECT seq FROM gate_held ORDER BY seq LIMIT ?2)",
+            )?
+            .execute(params![cutoff, i64::try_from(STEP).unwrap_or(i64::MAX)])?)
     }
 }

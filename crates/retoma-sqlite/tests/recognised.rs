@@ -173,7 +173,7 @@ fn run(steps: &[Step]) {
                 let keep = Retention {
                     events: DAY.unsigned_abs() * 30,
                     tasks: DAY.unsigned_abs() * 30,
-                    gate_keys: DAY.unsigned_abs() * 30,
+                    gate_held: DAY.unsigned_abs() * 30,
                 };
                 while database.transact(|database| database.sweep_history(&keep, at(day))).unwrap() {}
                 // Repetitions of facts ended as they came: their delivery keys are gone, the facts stay.

@@ -317,8 +317,36 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The audit log, newest first.
     fn list_audit(&self, tenant: Tenant, page: Page) -> impl Future<Output = Result<Paged<AuditRow>>> + Send;
 
-    /// Claims, renews, completes, fails or releases gate keys (B1-B5); each answers the key's record after it.
+    /// Claims, renews, completes, fails or releases gate keys (B1-B7); each answers the key's record after it. A stored
+    /// result never changes, at most one claim of a key is live, and a token that is not the owner's writes nothing.
     fn gate(&self, calls: Vec<GateCall>, now: Timestamp) -> impl Future<Output = Result<Vec<GateAnswer>>> + Send;
+
+    /// A key's trail: its record with every attempt and the repetitions that were stopped (B6).
+    fn get_gate_key(
+        &self,
+        tenant: Tenant,
+        scope: String,
+        key: String,
+    ) -> impl Future<Output = Result<Option<GateRecord>>> + Send;
+
+    /// Gate keys, newest first.
+    fn list_gate_keys(
+        &self,
+        tenant: Tenant,
+        filter: GateFilter,
+        page: Page,
+    ) -> impl Future<Output = Result<Paged<GateRecord>>> + Send;
+
+    /// Claims without a usable key, newest first (B5).
+    fn list_gate_held(
+        &self,
+        tenant: Tenant,
+        scope: Option<String>,
+        page: Page,
+    ) -> impl Future<Output = Result<Paged<GateHeld>>> + Send;
+
+    /// Every scope that was ever used, with what happened in it (B7).
+    fn gate_scopes(&self, tenant: Tenant) -> impl Future<Output = Result<Vec<GateScope>>> + Send;
 
     /// Removes what its retention no longer keeps, receipts that no task claims with the events, in slices of at most 50 ms. Answers whether more is left.
     fn sweep_history(&self, keep: Retention, now: Timestamp) -> impl Future<Output = Result<bool>> + Send;

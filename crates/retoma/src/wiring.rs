@@ -154,7 +154,7 @@ pub(crate) async fn start_at(
         decide: loops.decide,
         deliver: loops.deliver,
         tenant: Tenant::default(),
-        keep: Retention { events: 90 * DAY, tasks: 365 * DAY, gate_keys: 30 * DAY },
+        keep: Retention { events: 90 * DAY, tasks: 365 * DAY, gate_held: 30 * DAY },
     };
     let started = Engine::start(store.clone(), engine, clock, Arc::clone(&transport)).await;
     let (engine, supervisor) = started.context("the database cannot be read")?;

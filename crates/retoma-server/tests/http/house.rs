@@ -80,7 +80,7 @@ impl House {
             decide,
             deliver: decide,
             tenant: Tenant::default(),
-            keep: Retention { events: 90 * day, tasks: 90 * day, gate_keys: 30 * day },
+            keep: Retention { events: 90 * day, tasks: 90 * day, gate_held: 30 * day },
         };
         let started = Engine::start(store, setup, Arc::new(SystemClock::new()), Arc::new(Taken)).await;
         let (engine, supervisor) = started.unwrap();

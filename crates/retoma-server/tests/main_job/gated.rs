@@ -264,6 +264,22 @@ impl Store for GatedStore {
         self.inner.gate(calls, now).await
     }
 
+    async fn get_gate_key(&self, tenant: Tenant, scope: String, key: String) -> Result<Option<GateRecord>> {
+        self.inner.get_gate_key(tenant, scope, key).await
+    }
+
+    async fn list_gate_keys(&self, tenant: Tenant, filter: GateFilter, page: Page) -> Result<Paged<GateRecord>> {
+        self.inner.list_gate_keys(tenant, filter, page).await
+    }
+
+    async fn list_gate_held(&self, tenant: Tenant, scope: Option<String>, page: Page) -> Result<Paged<GateHeld>> {
+        self.inner.list_gate_held(tenant, scope, page).await
+    }
+
+    async fn gate_scopes(&self, tenant: Tenant) -> Result<Vec<GateScope>> {
+        self.inner.gate_scopes(tenant).await
+    }
+
     async fn sweep_history(&self, keep: Retention, now: Timestamp) -> Result<bool> {
         self.inner.sweep_history(keep, now).await
     }

@@ -259,7 +259,7 @@ impl World {
             keep: Retention {
                 events: Duration::from_secs(90 * 86_400),
                 tasks: Duration::from_secs(90 * 86_400),
-                gate_keys: Duration::from_secs(30 * 86_400),
+                gate_held: Duration::from_secs(30 * 86_400),
             },
         };
         let (engine, supervisor) =

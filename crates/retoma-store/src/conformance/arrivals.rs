@@ -105,7 +105,7 @@ pub async fn receipts_that_nobody_claims_are_listed<S: Store>(store: &S) {
     assert_eq!(store.list_orphan_receipts(tenant(), at(HOUR), 1).await.unwrap().len(), 1);
     let other = Tenant::new("outra");
     assert!(store.list_orphan_receipts(other, at(HOUR), 50).await.unwrap().is_empty());
-    let keep = Retention { events: seconds(86_400), tasks: seconds(90 * 86_400), gate_keys: seconds(30 * 86_400) };
+    let keep = Retention { events: seconds(86_400), tasks: seconds(90 * 86_400), gate_held: seconds(30 * 86_400) };
     while store.sweep_history(keep, at(days(2))).await.unwrap() {}
     assert!(store.list_orphan_receipts(tenant(), at(days(3)), 50).await.unwrap().is_empty());
     assert_eq!(task(store, "t1").await.receipt, Some(ReceiptStatus::Delivered), "what is claimed stays");

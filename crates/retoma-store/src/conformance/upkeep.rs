@@ -143,7 +143,7 @@ pub async fn retention_removes_what_ended_and_keeps_what_is_claimed<S: Store>(st
     commit(store, &seen, Decision { new_tasks: promised, ..decide(&seen) }, at(3)).await;
     start(store, "ended", contact, at(4)).await;
     finish(store, finish_of("ended", 1, end(Outcome::Accepted), NextStep::Sent, at(5))).await;
-    let keep = Retention { events: seconds(90 * 86_400), tasks: seconds(90 * 86_400), gate_keys: seconds(30 * 86_400) };
+    let keep = Retention { events: seconds(90 * 86_400), tasks: seconds(90 * 86_400), gate_held: seconds(30 * 86_400) };
     assert!(!store.sweep_history(keep, at(days(80))).await.unwrap());
     assert_eq!(event(store, 1).await.status, EventStatus::Decided);
     while store.sweep_history(keep, at(days(91))).await.unwrap() {}

@@ -72,6 +72,6 @@ pub struct Retention {
     pub events: Duration,
     /// Final tasks and their attempts.
     pub tasks: Duration,
-    /// Gate keys, never below 72 h.
-    pub gate_keys: Duration,
+    /// Claims without a usable key. A gate key carries its own time, from its scope.
+    pub gate_held: Duration,
 }

@@ -225,7 +225,7 @@ fn engine_setup(fake: SocketAddr) -> EngineSetup {
         decide: true,
         deliver: true,
         tenant: Tenant::default(),
-        keep: Retention { events: 90 * DAY, tasks: 90 * DAY, gate_keys: 30 * DAY },
+        keep: Retention { events: 90 * DAY, tasks: 90 * DAY, gate_held: 30 * DAY },
     }
 }
 
