@@ -24,6 +24,7 @@ pub(crate) mod contact_ref;
 pub(crate) mod contacts;
 pub(crate) mod dead;
 pub(crate) mod events;
+pub(crate) mod gate;
 pub(crate) mod keys;
 pub(crate) mod plan;
 pub(crate) mod schedule;

@@ -22,6 +22,7 @@ mod counters;
 pub mod fake;
 mod fields;
 pub mod flows;
+pub mod gate;
 mod health;
 mod inbox;
 mod intake;
@@ -67,7 +68,7 @@ pub fn router<S: Store>(state: AppState<S>) -> Router {
 }
 
 fn v1<S: Store>() -> Router<AppState<S>> {
-    use api::{admin, channels, contacts, dead, events, keys, schedule, tasks};
+    use api::{admin, channels, contacts, dead, events, gate, keys, schedule, tasks};
     Router::new()
         .route("/events", get(events::list::<S>).post(events::post::<S>))
         .route("/events/{id}", get(events::show::<S>))
@@ -100,6 +101,14 @@ fn v1<S: Store>() -> Router<AppState<S>> {
         .route("/dead/retry", post(dead::retry::<S>))
         .route("/dead/discard", post(dead::discard::<S>))
         .route("/dead/{id}", get(dead::show::<S>))
+        .route("/gate", get(gate::trail::scopes::<S>))
+        .route("/gate/{scope}", get(gate::trail::list::<S>))
+        .route("/gate/{scope}/claim", post(gate::claim::<S>).get(gate::trail::show_word::<S>))
+        .route("/gate/{scope}/renew", post(gate::renew::<S>).get(gate::trail::show_word::<S>))
+        .route("/gate/{scope}/complete", post(gate::complete::<S>).get(gate::trail::show_word::<S>))
+        .route("/gate/{scope}/fail", post(gate::fail::<S>).get(gate::trail::show_word::<S>))
+        .route("/gate/{scope}/{key}", get(gate::trail::show::<S>))
+        .route("/gate/{scope}/{key}/release", post(gate::trail::release::<S>))
         .route("/keys", get(keys::list::<S>).post(keys::create::<S>))
         .route("/keys/{id}", delete(keys::revoke::<S>))
         .route("/flows", get(flows::routes::list::<S>))

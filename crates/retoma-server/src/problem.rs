@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 macro_rules! codes {
     ($($variant:ident = $word:literal, $status:ident, $title:literal, $help:literal;)*) => {
@@ -84,6 +84,24 @@ codes! {
         "A field is missing, unknown, or of another kind than expected. The detail names it; nothing was changed.";
     Conflict = "conflict", CONFLICT, "The present state does not allow this",
         "Somebody or something was faster, or the thing is in a state that this cannot be done in. Look at it again.";
+    GateInProgress = "gate_in_progress", CONFLICT, "Another execution has the turn",
+        "Somebody claimed this key and has not concluded yet. Do nothing; ask again after the time that Retry-After names: by \
+         then it is done, or its lease ran out.";
+    GateUncertain = "gate_uncertain", CONFLICT, "Nobody knows whether it was done",
+        "An execution claimed this key and fell silent before it told how it went, and the scope says that a person decides. \
+         Do nothing. Look whether the effect happened, then: retoma gate release SCOPE KEY, with --done if it did.";
+    GateFailed = "gate_failed", CONFLICT, "It was tried and failed for good",
+        "The execution that tried said that trying again is of no use; its error is in reason. Do nothing. A person may allow \
+         another try: retoma gate release SCOPE KEY.";
+    GateMismatch = "gate_mismatch", UNPROCESSABLE_ENTITY, "The key stands for something else",
+        "It was first claimed with another fingerprint: two different effects share one key, and the second would be skipped \
+         in silence. Build the key from what makes the effect one of its kind, such as order, kind and version.";
+    GateHeld = "gate_held", UNPROCESSABLE_ENTITY, "There is no usable key",
+        "The key is missing, empty, or what a tool writes where it found no value. Nothing was claimed, and none is invented: \
+         do nothing, and send the provider's own id. What came is listed by: retoma gate list SCOPE --status held.";
+    GateStaleToken = "gate_stale_token", CONFLICT, "The token has no turn any more",
+        "The lease ran out and another claim took over, a person decided, or the key was concluded otherwise. Nothing was \
+         changed. The trail of the key tells what happened.";
     FlowRefused = "flow_refused", UNPROCESSABLE_ENTITY, "The flow files cannot take effect",
         "Nothing changed: the flows that ran run on. The detail names file, line and fix of each mistake; `retoma check \
          --against-running` shows the same before a reload.";
@@ -133,15 +151,22 @@ impl Problem {
         self
     }
 
+    /// What every problem says of itself.
+    pub(crate) fn members(&self, correlation: &str) -> [(&'static str, Value); 5] {
+        [
+            ("type", json!(format!("/problems/{}", self.code.as_str()))),
+            ("title", json!(self.code.title())),
+            ("status", json!(self.code.status().as_u16())),
+            ("detail", json!(self.detail)),
+            ("instance", json!(correlation)),
+        ]
+    }
+
     /// The answer, with the correlation id.
     pub fn answer(&self, correlation: &str) -> Response {
-        let body = json!({
-            "type": format!("/problems/{}", self.code.as_str()),
-            "title": self.code.title(),
-            "status": self.code.status().as_u16(),
-            "detail": self.detail,
-            "instance": correlation,
-        });
+        let body: Map<_, _> =
+            self.members(correlation).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let body = Value::Object(body);
         let mut answer = (
             self.code.status(),
             [(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"))],

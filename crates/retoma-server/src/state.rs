@@ -18,6 +18,7 @@ use crate::address::{Network, Proxies};
 use crate::auth::{Keys, LocalKey};
 use crate::counters::Counters;
 use crate::flows::{FlowSource, LastReload};
+use crate::gate::GateScopes;
 use crate::rate::{Rate, RatePerAddress};
 use crate::status_page::LastStatus;
 
@@ -62,6 +63,8 @@ pub struct ServerSetup {
     pub version: &'static str,
     /// Where flows are read anew; `None` where they come from no files.
     pub flow_source: Option<FlowSource>,
+    /// The scopes of the gate that are configured.
+    pub gate: GateScopes,
 }
 
 /// The state of the handlers. A cheap handle.
@@ -87,6 +90,7 @@ pub struct Inner<S: Store> {
     pub(crate) started: Duration,
     pub(crate) last_status: LastStatus,
     pub(crate) flow_source: Option<FlowSource>,
+    pub(crate) gate: GateScopes,
     pub(crate) last_reload: LastReload,
 }
 
@@ -115,6 +119,7 @@ impl<S: Store> AppState<S> {
             started,
             last_status: LastStatus::default(),
             flow_source: setup.flow_source,
+            gate: setup.gate,
             last_reload: LastReload::default(),
         }))
     }

@@ -8,10 +8,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use retoma_store::{EventFilter, Page, Store};
+use retoma_store::{EventFilter, GateScope, Page, Store};
 use serde_json::{Value, json};
 
 use crate::api::admin::doors;
+use crate::api::gate::trail as gate;
 use crate::health;
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -20,6 +21,8 @@ const PAGE: &str = include_str!("status_page.html");
 
 /// Counting reads the store; whoever reloads the page a thousand times makes it count once a second.
 const FRESH_FOR: Duration = Duration::from_secs(1);
+/// Scopes of the gate in the metrics.
+const GATE_SCOPES_MAX: usize = 200;
 /// Events shown.
 const LAST_EVENTS: usize = 12;
 
@@ -160,7 +163,28 @@ pub(crate) async fn metrics<S: Store>(State(state): State<AppState<S>>) -> Respo
     for ((source, word), count) in state.counters.all() {
         text.push_str(&format!("retoma_intake_total{{source=\"{source}\",outcome=\"{word}\"}} {count}\n"));
     }
+    match gate::all_scopes(&state).await {
+        Ok(scopes) => text.push_str(&gate_metrics(&scopes)),
+        Err(problem) => return problem.into_response(),
+    }
     ([(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"))], text).into_response()
+}
+
+/// What happened at the gate (B7). Scopes come from callers: beyond so many, only the first are told.
+fn gate_metrics(scopes: &[GateScope]) -> String {
+    let mut text = "# TYPE retoma_gate_total counter\n".to_owned();
+    let told = &scopes[..scopes.len().min(GATE_SCOPES_MAX)];
+    for scope in told {
+        for (outcome, count) in &scope.counts {
+            text.push_str(&format!("retoma_gate_total{{scope=\"{}\",outcome=\"{outcome}\"}} {count}\n", scope.scope));
+        }
+    }
+    text.push_str("# TYPE retoma_gate_duplicates_total counter\n");
+    for scope in told {
+        let count = scope.duplicates();
+        text.push_str(&format!("retoma_gate_duplicates_total{{scope=\"{}\"}} {count}\n", scope.scope));
+    }
+    text
 }
 
 #[cfg(test)]

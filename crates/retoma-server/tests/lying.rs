@@ -126,6 +126,7 @@ impl Shop {
                 random: || [7; 32],
                 version: "test",
                 flow_source: None,
+                gate: Default::default(),
             },
         );
         let router = retoma_server::router(state);

@@ -11,6 +11,7 @@ use crate::query::Query;
 use crate::state::AppState;
 use crate::views;
 
+use super::gate::trail as gate;
 use super::{Answer, JsonBody, command, ok};
 
 /// `GET /v1/stats`.
@@ -20,6 +21,10 @@ pub(crate) async fn stats<S: Store>(State(state): State<AppState<S>>, _: Reader)
     let mut shown = serde_json::to_value(&stats).expect("counts are plain data");
     shown["now"] = json!(now.to_string());
     shown["doors"] = doors(&state);
+    shown["gate"] = json!({});
+    for scope in gate::all_scopes(&state).await? {
+        shown["gate"][&scope.scope] = json!({ "duplicates": scope.duplicates(), "counts": scope.counts });
+    }
     ok(shown)
 }
 

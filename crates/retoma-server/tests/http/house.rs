@@ -18,6 +18,7 @@ use retoma_providers::inbound::{
     Source,
 };
 use retoma_providers::outbound::{Channel, ChannelKind, WireEnd, WireRequest};
+use retoma_server::gate::GatePolicy;
 use retoma_server::{AppState, Door, LocalKey, Proxies, Rate, RatePerAddress, ServerSetup};
 use retoma_sqlite::{FaultPlan, Options, SqliteStore};
 use retoma_store::Retention;
@@ -97,6 +98,11 @@ impl House {
                 random: || [7; 32],
                 version: "test",
                 flow_source: None,
+                gate: [(
+                    "planilha".to_owned(),
+                    GatePolicy { proceed_when_expired: true, lease: Duration::from_secs(60), ..GatePolicy::default() },
+                )]
+                .into(),
             },
         );
         Self { router: retoma_server::router(state.clone()), state, engine, faults, _supervisor: supervisor, _dir: dir }

@@ -4,6 +4,7 @@
 mod answers;
 mod api;
 mod auth;
+mod gate;
 mod house;
 mod operators;
 mod reconcile;

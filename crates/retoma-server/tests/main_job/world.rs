@@ -281,6 +281,7 @@ impl World {
                 random: || [7; 32],
                 version: "test",
                 flow_source: None,
+                gate: Default::default(),
             },
         );
         let router = retoma_server::router(state);

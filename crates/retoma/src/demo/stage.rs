@@ -267,6 +267,7 @@ fn server_setup() -> ServerSetup {
         random: random::bytes,
         version: wiring::VERSION,
         flow_source: None,
+        gate: Default::default(),
     }
 }
 
