@@ -62,6 +62,9 @@ pub(crate) enum Command {
     /// Dead letters: what was given up, with its evidence.
     #[command(subcommand)]
     Dead(Dead),
+    /// The idempotency gate: what flows elsewhere asked for, what was stopped, what a person must decide.
+    #[command(subcommand)]
+    Gate(Gate),
     /// Channels: how each way out stands; stop one and let it run again.
     #[command(subcommand)]
     Channel(Channel),
@@ -512,6 +515,40 @@ pub(crate) enum Dead {
     Retry(MoveDead),
     /// Put away for good; needs a reason.
     Discard(MoveDead),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Gate {
+    /// List scopes with what happened in each; or the keys of one scope, newest first.
+    List {
+        /// The scope.
+        scope: Option<String>,
+        /// locked, uncertain (a person decides), done, failed, or held (claims that came without a key).
+        #[arg(long, requires = "scope")]
+        status: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Tell the trail of a key: was it executed, when, by which execution, how many repetitions were stopped, and why.
+    Show {
+        /// The scope.
+        scope: String,
+        /// The key.
+        key: String,
+    },
+    /// Decide about a key that is uncertain or failed: the next caller may try; or, with --done, it was done after all.
+    Release {
+        /// The scope.
+        scope: String,
+        /// The key.
+        key: String,
+        /// The effect happened: later callers are told that it is done.
+        #[arg(long)]
+        done: bool,
+        /// Why, for the audit log.
+        #[arg(long)]
+        reason: Option<String>,
+    },
 }
 
 #[derive(Args)]

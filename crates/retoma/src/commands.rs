@@ -17,6 +17,7 @@ mod dead;
 mod doctor;
 mod event;
 mod flow;
+mod gate;
 mod graph;
 mod init;
 mod key;
@@ -58,6 +59,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<u8> {
         }
         Command::Task(command) => with_session(config, json, async |session| task::run(session, command).await).await,
         Command::Dead(command) => with_session(config, json, async |session| dead::run(session, command).await).await,
+        Command::Gate(command) => with_session(config, json, async |session| gate::run(session, command).await).await,
         Command::Channel(command) => {
             with_session(config, json, async |session| channel::run(session, command).await).await
         }

@@ -19,12 +19,14 @@ use retoma_engine::address_guard::AddressGuard;
 use retoma_providers::outbound::Channel;
 use retoma_server::Proxies;
 use retoma_server::flows::FlowFiles;
+use retoma_server::gate::GateScopes;
 use toml::de::DeTable;
 
 mod auth;
 mod channels;
 mod document;
 pub(crate) mod flows;
+mod gate;
 mod reconcile;
 mod retry;
 mod secrets;
@@ -66,6 +68,8 @@ pub(crate) struct Setup {
     pub(crate) default_channel: Option<ChannelName>,
     /// Destinations that the address guard lets through.
     pub(crate) outbound_allow: Vec<String>,
+    /// Scopes of the gate.
+    pub(crate) gate: GateScopes,
     /// Retries of messages.
     pub(crate) retry: RetryPolicy,
     /// How long an unknown outcome is looked into before its policy decides (E4).
@@ -171,6 +175,7 @@ fn read(root: Section<'_>, folder: &Path, env: &dyn Fn(&str) -> Option<String>) 
     let source_table = root.section("sources").map(|section| section.entries()).unwrap_or_default();
     let sources: Vec<_> =
         source_table.iter().filter_map(|(name, value)| sources::read(name, value, &names, &secrets)).collect();
+    let gate = gate::read(&root);
     let retry = retry::read(&root);
     later(&root);
     root.finish();
@@ -188,6 +193,7 @@ fn read(root: Section<'_>, folder: &Path, env: &dyn Fn(&str) -> Option<String>) 
         channels,
         default_channel: defaults.channel,
         outbound_allow,
+        gate,
         reconcile_for: retry.as_ref()?.reconcile_for,
         retry: retry?.recovery,
     })
@@ -342,7 +348,6 @@ fn outbound(root: &Section<'_>) -> Vec<String> {
 /// Parts of the contract that come with later versions. A warning where leaving them out changes no promise that the rest
 /// makes, an error where it would.
 fn later(root: &Section<'_>) {
-    root.not_available(Level::Warning, "gate", "the gate's endpoints come later; this table has no effect yet");
     root.not_available(Level::Warning, "alerts", "watch /healthz/pipeline from outside meanwhile; no alert is sent");
     root.not_available(Level::Error, "tenants", "run one installation per seller meanwhile");
 }

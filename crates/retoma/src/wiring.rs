@@ -144,6 +144,7 @@ pub(crate) async fn start_at(
         random: random::bytes,
         version: VERSION,
         flow_source,
+        gate: setup.gate,
     };
     let engine = EngineSetup {
         flows: setup.flows,

@@ -147,7 +147,7 @@ fn every_key_of_the_contract_is_read_or_said_to_come_later() {
     assert_eq!(errors(&loaded), Vec::<&Finding>::new());
     let later: Vec<(&str, u32)> = loaded.findings.iter().map(|finding| (finding.code, finding.line)).collect();
     let line = |text: &str| u32::try_from(CONTRACT.lines().position(|line| line == text).unwrap() + 1).unwrap();
-    let expected = [("not_available", line("[gate.scopes.cobranca]")), ("not_available", line("[alerts]"))];
+    let expected = [("not_available", line("[alerts]"))];
     assert!(later.iter().any(|(code, _)| *code == "timestamp_header"), "{later:?}");
     for finding in expected {
         assert!(later.contains(&finding), "{finding:?} is not among {later:?}");
@@ -155,6 +155,8 @@ fn every_key_of_the_contract_is_read_or_said_to_come_later() {
     let setup = loaded.setup.unwrap();
     let source = setup.sources.iter().find(|source| source.source.name.as_str() == "pedidos").unwrap();
     assert_eq!(source.rate, Some((50, Duration::from_secs(1))));
+    let policy = setup.gate["cobranca"];
+    assert_eq!((policy.lease, policy.keep), (Duration::from_secs(120), Duration::from_secs(30 * 86_400)));
     let zap = setup.channels.iter().find(|channel| channel.name.as_str() == "zap").unwrap();
     assert_eq!(zap.rate, Some(retoma_core::pace::Rate::per_second(20)));
     let signed = setup.sources.iter().find(|source| source.source.name.as_str() == "assinado").unwrap();
@@ -434,4 +436,32 @@ fn a_running_server_is_found_even_where_the_rest_is_wrong() {
         assert_eq!(whereabouts(&path).unwrap().database, folder.path().join(database), "{text}");
     }
     assert!(whereabouts(Path::new("/nowhere/retoma.toml")).is_err());
+}
+
+// A5: nobody forgets early by accident.
+#[test]
+fn scopes_of_the_gate_are_read_and_a_short_memory_must_be_meant() {
+    let policy = |text: &str| {
+        let loaded = checked(&format!("[gate.scopes.email]\n{text}"));
+        let found: Vec<_> = errors(&loaded).iter().map(|finding| (finding.code, finding.line)).collect();
+        match loaded.setup {
+            Some(setup) => Ok(setup.gate["email"]),
+            None => Err(found),
+        }
+    };
+    let short = policy("keep = \"1d\"\nallow_short_keep = true\non_expired_lease = \"proceed\"").unwrap();
+    assert_eq!((short.keep, short.proceed_when_expired), (Duration::from_secs(86_400), true));
+    assert_eq!(policy("").unwrap(), retoma_server::gate::GatePolicy::default());
+    for (text, code) in [
+        ("keep = \"71h\"", "short_keep"),
+        ("lease = \"25h\"", "bad_value"),
+        ("lease = \"0s\"", "bad_value"),
+        ("lease = \"soon\"", "bad_duration"),
+        ("on_expired_lease = \"retry\"", "unknown_word"),
+        ("leese = \"2m\"", "unknown_key"),
+    ] {
+        assert_eq!(policy(text).map(|_| ()), Err(vec![(code, 2)]), "{text}");
+    }
+    let loaded = checked("[gate.scopes.\"a b\"]\nlease = \"2m\"");
+    assert_eq!(errors(&loaded)[0].code, "bad_name");
 }
