@@ -67,7 +67,11 @@ pub(crate) async fn run(config: &Path, json: bool) -> anyhow::Result<u8> {
 fn clock() -> Check {
     let now: Timestamp = SystemClock::new().now();
     let ok = now.as_second() > WRITTEN_AT;
-    let detail = if ok { format!("{now}, zone data {}", zone_data_version()) } else { format!("{now} is in the past: set the clock, best by NTP") };
+    let detail = if ok {
+        format!("{now}, zone data {}", zone_data_version())
+    } else {
+        format!("{now} is in the past: set the clock, best by NTP")
+    };
     Check { name: "clock".into(), ok, detail }
 }
 
