@@ -50,7 +50,7 @@ impl LocalTime {
     /// The instant by the zone data at hand; `None` where it knows no such zone. A local time that a change of clocks leaves
     /// out is taken after the gap, one that comes twice is taken the first time.
     pub fn instant(&self, zone: impl Fn(&str) -> Option<TimeZone>) -> Option<Timestamp> {
-        Some(zone(&self.zone)?.to_ambiguous_timestamp(self.at).compatible().ok()?)
+        zone(&self.zone)?.to_ambiguous_timestamp(self.at).compatible().ok()
     }
 
     /// The instant by the zone data that this program carries.

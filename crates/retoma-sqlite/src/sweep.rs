@@ -55,14 +55,15 @@ impl Database {
         let started = stopwatch();
         // Where each walk goes on; what it passed by is kept, and not looked at again in this call.
         let (mut events, mut tasks) = (0, 0);
+        let mut waits = false;
         loop {
-            let swept = self.sweep_events(cutoff(now, keep.events), &mut events)?
+            let swept = self.sweep_events(cutoff(now, keep.events), &mut events, &mut waits)?
                 + self.sweep_tasks(cutoff(now, keep.tasks), &mut tasks)?
                 + self.sweep_gate(ms(now))?
                 + self.sweep_gate_held(cutoff(now, keep.gate_held))?
                 + self.sweep_orphans(cutoff(now, keep.events), STEP)?;
             if swept == 0 {
-                return Ok(false);
+                return Ok(waits);
             }
             if started.elapsed() >= SLICE {
                 return Ok(true);
@@ -72,7 +73,7 @@ impl Database {
 
     /// Ended events with their bytes and delivery keys, oldest first. Rows stand in the order of their arrival, so the
     /// walk ends at the first that is too young; what is held or waiting stays, whatever its age.
-    fn sweep_events(&self, cutoff: i64, after: &mut i64) -> Result<usize> {
+    fn sweep_events(&self, cutoff: i64, after: &mut i64, waits: &mut bool) -> Result<usize> {
         let merged_until = self.merged_until()?;
         let mut old = Vec::with_capacity(STEP);
         let mut not_merged = false;
@@ -104,7 +105,10 @@ impl Database {
         }
         // Until its keys are in the table, the row is what they are known by.
         if not_merged && old.is_empty() {
-            return Ok(usize::from(self.merge_some()?));
+            let merged = self.merge_some()?;
+            // A merge that ended in this transaction makes room for the next one when that commits.
+            *waits = !merged && self.merge_ends_with_the_commit();
+            return Ok(usize::from(merged));
         }
         for OldEvent { seq, delivery_key, raw, altered, status } in &old {
             let Some(status) = EventStatus::parse(status).filter(|status| status.is_completed()) else { continue };

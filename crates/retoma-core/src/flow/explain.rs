@@ -154,7 +154,8 @@ const TABLE: &[(&str, &str, &str)] = &[
         "a touch sends a value that may be dead by then",
         "A PIX code lives minutes to hours. A touch hours later carries a dead code, or is avoided as perished. Write \
          `{% if pix.code %}..{% else %}{{ checkout.url }}{% endif %}`, let the touch count back from the expiry \
-         (`before: pix.expires_at`), or say how long the value lives (`vars: { pix.code: { perishable: pix.expires_at, life: 24h } }`).",
+         (`before: pix.expires_at`), have it renewed by an `http` channel of yours (`vars: { pix.code: { perishable: pix.expires_at, \
+         refresh: CHANNEL } }` and `refresh: [pix.code]` at the message), or say how long the value lives (`vars: { pix.code: { perishable: pix.expires_at, life: 24h } }`).",
     ),
     (
         "V3",

@@ -85,7 +85,7 @@ impl Renewals {
             tries + 1
         };
         let channel = shared.setup.channels.get(&ChannelName::new(&renew.ask));
-        let Some(conversation) = task.conversation else { return None };
+        let conversation = task.conversation?;
         let Some(request) =
             channel.and_then(|channel| guard::question(channel, QUESTION, Some(renew), view, task, now))
         else {

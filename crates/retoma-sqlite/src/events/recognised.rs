@@ -169,6 +169,12 @@ impl Database {
         self.merge_from(1, (self.options.recent_keys_max / SLICES_MAX).max(1))
     }
 
+    /// Whether the open transaction holds the end of a merge, so that the next one can begin after it.
+    pub(crate) fn merge_ends_with_the_commit(&self) -> bool {
+        let merge = &self.recent.borrow().merge;
+        !merge.left.is_empty() && merge.moved == merge.left.len()
+    }
+
     fn merge_from(&self, keys_min: usize, slice: usize) -> Result<bool> {
         let recent = &mut *self.recent.borrow_mut();
         if recent.may_begin() && recent.keys.len() >= keys_min.max(1) {
