@@ -143,6 +143,7 @@ fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
         channels,
         default_channel,
         outbound_allow: vec![args.sink.to_string()],
+        outbound_ca: Vec::new(),
         retry: RetryPolicy::recovery(),
         reconcile_for: Duration::from_secs(60),
     })
