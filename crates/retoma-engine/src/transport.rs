@@ -24,7 +24,11 @@ use tokio::time::timeout;
 use crate::address_guard::AddressGuard;
 use crate::clock::Clock;
 
+mod authority;
 mod counting;
+mod failure;
+
+pub use authority::Authority;
 
 use counting::{Counting, Stream};
 
@@ -91,9 +95,18 @@ struct Idle {
 }
 
 impl HttpTransport {
-    /// A client with that guard.
+    /// A client with that guard, which trusts the certificate authorities of the public web.
     pub fn new(guard: AddressGuard, clock: Arc<dyn Clock>) -> Self {
-        let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        Self::trusting(guard, clock, &[])
+    }
+
+    /// The same, trusting these authorities of the seller's own, too. That certificates are checked cannot be switched off.
+    pub fn trusting(guard: AddressGuard, clock: Arc<dyn Clock>, own: &[Authority]) -> Self {
+        let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        for authority in own {
+            // Read as a trust anchor when it was configured.
+            let _ = roots.add(authority.0.clone());
+        }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -133,7 +146,7 @@ impl HttpTransport {
     async fn dial(&self, to: &Destination) -> Result<Connection, String> {
         let addresses: Vec<_> = tokio::net::lookup_host((to.host.as_str(), to.port))
             .await
-            .map_err(|_| "dns: the host name does not resolve".to_owned())?
+            .map_err(|error| failure::of_dns(&error).to_owned())?
             .collect();
         // Every address must pass: a name that resolves to one public and one private address is a trap.
         for address in &addresses {
@@ -154,7 +167,7 @@ impl HttpTransport {
         let stream = if to.tls {
             let name = rustls::pki_types::ServerName::try_from(to.host.clone())
                 .map_err(|_| "tls: the host is no valid server name".to_owned())?;
-            let tls = self.tls.connect(name, stream).await.map_err(|error| format!("tls: {error}"))?;
+            let tls = self.tls.connect(name, stream).await.map_err(|error| failure::of_tls(&error))?;
             Stream::Tls(Box::new(tls))
         } else {
             Stream::Plain(stream)

@@ -9,9 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use retoma_engine::address_guard::AddressGuard;
-use retoma_engine::transport::START_TOO_OLD;
+use retoma_engine::transport::{Authority, START_TOO_OLD};
 use retoma_engine::{Clock, HttpTransport, SystemClock, Transport};
 use retoma_providers::outbound::{WireEnd, WireRequest};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -190,4 +192,90 @@ async fn a_kept_connection_is_used_again() {
         let end = transport.send(request(address), Duration::from_secs(5), clock.monotonic() + SOON).await;
         assert!(matches!(end, WireEnd::Answer { status: 201, .. }), "round {round}: {end:?}");
     }
+}
+
+/// A TLS server with that certificate, which answers 201.
+async fn serve_tls(certificate: &[u8]) -> (SocketAddr, JoinSet<()>) {
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/server.key")).unwrap();
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(certificate).collect::<Result<_, _>>().unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}").await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    (address, tasks)
+}
+
+/// One request to `https://localhost` on that port, trusting the test's own authority.
+async fn send_tls(to: SocketAddr) -> WireEnd {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let own = Authority::read(include_bytes!("tls/ca.pem")).unwrap();
+    let guard = AddressGuard::new(&[format!("localhost:{}", to.port())]);
+    let transport = HttpTransport::trusting(guard, Arc::clone(&clock), &own);
+    let request = WireRequest { url: format!("https://localhost:{}/send", to.port()), ..request(to) };
+    transport.send(request, SOON, clock.monotonic() + SOON).await
+}
+
+// FC-69: each with its own reason, none of them sent, and all delivered once they are repaired.
+#[tokio::test]
+async fn every_broken_certificate_is_surely_not_sent_and_says_what_to_repair() {
+    let broken: [(&[u8], &str); 4] = [
+        (include_bytes!("tls/expired.pem"), "has expired"),
+        (include_bytes!("tls/other.pem"), "for another host"),
+        (include_bytes!("tls/self.pem"), "nobody whom we trust"),
+        (include_bytes!("tls/leaf-of-ica.pem"), "a missing intermediate"),
+    ];
+    for (certificate, reason) in broken {
+        let (address, _server) = serve_tls(certificate).await;
+        match send_tls(address).await {
+            WireEnd::NotWritten { what } => assert!(what.starts_with("tls: ") && what.contains(reason), "{what}"),
+            other => panic!("{reason}: {other:?}"),
+        }
+    }
+    let (address, _server) = serve_tls(include_bytes!("tls/good.pem")).await;
+    assert!(matches!(send_tls(address).await, WireEnd::Answer { status: 201, .. }), "repaired");
+}
+
+// FC-69
+#[tokio::test]
+async fn a_server_without_tls_and_a_name_without_an_address_are_surely_not_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    match send_tls(address).await {
+        WireEnd::NotWritten { what } => assert_eq!(what, "tls: the server does not speak TLS on this port"),
+        other => panic!("{other:?}"),
+    }
+    let (transport, clock) = transport(&[]);
+    let nowhere = WireRequest { url: "https://loja.invalid/send".to_owned(), ..request(address) };
+    match transport.send(nowhere, SOON, clock.monotonic() + SOON).await {
+        WireEnd::NotWritten { what } => assert!(what.starts_with("dns: "), "{what}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_authority_is_a_certificate() {
+    assert_eq!(Authority::read(include_bytes!("tls/ca.pem")).unwrap().len(), 1);
+    assert!(Authority::read(b"").unwrap_err().contains("no certificate"));
+    assert!(Authority::read(include_bytes!("tls/server.key")).unwrap_err().contains("no certificate"));
 }

@@ -16,6 +16,7 @@ use retoma_core::flow::Flow;
 use retoma_core::ids::{ChannelName, FlowName};
 use retoma_core::retry::RetryPolicy;
 use retoma_engine::address_guard::AddressGuard;
+use retoma_engine::transport::Authority;
 use retoma_providers::outbound::Channel;
 use retoma_server::Proxies;
 use retoma_server::flows::FlowFiles;
@@ -70,6 +71,8 @@ pub(crate) struct Setup {
     pub(crate) outbound_allow: Vec<String>,
     /// Scopes of the gate.
     pub(crate) gate: GateScopes,
+    /// Certificate authorities of the seller's own.
+    pub(crate) outbound_ca: Vec<Authority>,
     /// Retries of messages.
     pub(crate) retry: RetryPolicy,
     /// How long an unknown outcome is looked into before its policy decides (E4).
@@ -158,7 +161,7 @@ fn read(root: Section<'_>, folder: &Path, env: &dyn Fn(&str) -> Option<String>) 
     let database = storage(&root, folder);
     let flows = flows::read(&folder.join("flows"), &folder.join("flows").display().to_string());
     root.adopt(flows.findings);
-    let outbound_allow = outbound(&root);
+    let Outbound { allow: outbound_allow, ca: outbound_ca } = outbound(&root, folder);
     let guard = AddressGuard::new(&outbound_allow);
     let channel_table = root.section("channels").map(|section| section.entries()).unwrap_or_default();
     let channel_names: Vec<String> = channel_table.iter().map(|(name, _)| name.clone()).collect();
@@ -194,6 +197,7 @@ fn read(root: Section<'_>, folder: &Path, env: &dyn Fn(&str) -> Option<String>) 
         default_channel: defaults.channel,
         outbound_allow,
         gate,
+        outbound_ca,
         reconcile_for: retry.as_ref()?.reconcile_for,
         retry: retry?.recovery,
     })
@@ -330,8 +334,15 @@ impl Names {
     }
 }
 
-fn outbound(root: &Section<'_>) -> Vec<String> {
-    let Some(section) = root.section("outbound") else { return Vec::new() };
+/// `[outbound]`: what may be reached, and whom we believe there.
+#[derive(Default)]
+struct Outbound {
+    allow: Vec<String>,
+    ca: Vec<Authority>,
+}
+
+fn outbound(root: &Section<'_>, folder: &Path) -> Outbound {
+    let Some(section) = root.section("outbound") else { return Outbound::default() };
     let read = |value: &document::Value<'_>| {
         value.parse("bad_value", "allow = [\"10.0.0.5:8080\"]", |text| {
             let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
@@ -341,8 +352,17 @@ fn outbound(root: &Section<'_>) -> Vec<String> {
     };
     let allow = section.value("allow").and_then(|value| value.list());
     let allow = allow.map(|list| list.iter().filter_map(read).collect()).unwrap_or_default();
+    let ca =
+        section.value("ca").map(|value| if value.is_text() { vec![value] } else { value.list().unwrap_or_default() });
+    let read = |value: &document::Value<'_>| {
+        value.parse("bad_certificate", "ca = \"/etc/ssl/minha-ca.pem\"  # certificates in PEM form", |path| {
+            let pem = std::fs::read(folder.join(path)).map_err(|error| format!("{path:?} cannot be read: {error}"))?;
+            Authority::read(&pem).map_err(|why| format!("{path:?}: {why}"))
+        })
+    };
+    let ca = ca.unwrap_or_default().iter().filter_map(read).flatten().collect();
     section.finish();
-    allow
+    Outbound { allow, ca }
 }
 
 /// Parts of the contract that come with later versions. A warning where leaving them out changes no promise that the rest

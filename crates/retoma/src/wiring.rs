@@ -117,7 +117,11 @@ pub(crate) async fn start_at(
     flow_source: Option<FlowSource>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Running> {
-    let transport = Arc::new(HttpTransport::new(AddressGuard::new(&setup.outbound_allow), Arc::clone(&clock)));
+    let transport = Arc::new(HttpTransport::trusting(
+        AddressGuard::new(&setup.outbound_allow),
+        Arc::clone(&clock),
+        &setup.outbound_ca,
+    ));
     let channels: BTreeMap<_, _> =
         setup.channels.into_iter().map(|channel| (channel.name.clone(), Arc::new(channel))).collect();
     let mut reconciles = Vec::new();

@@ -28,6 +28,8 @@ use crate::transport::Transport;
 const QUESTION: &str = "values.renew";
 /// The longest a tool may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How soon a task that waits for an answer is looked at again.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Between two questions about one task, where the tool could not answer.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Questions about one task.
@@ -68,8 +70,8 @@ impl Renewals {
         let tries = {
             let mut known = self.known.lock().expect("no code panics while it holds the answers");
             let tries = match known.get(&task.id) {
-                Some((State::Asked { .. }, at)) if *at + TIMEOUT * 2 > now => return Some(*at + TIMEOUT * 2),
-                Some((State::Renewed, at)) if *at + DECIDED_WITHIN > now => return Some(*at + DECIDED_WITHIN),
+                Some((State::Asked { .. }, at)) if *at + TIMEOUT * 2 > now => return Some(now + LOOK_EVERY),
+                Some((State::Renewed, at)) if *at + DECIDED_WITHIN > now => return Some(now + LOOK_EVERY),
                 Some((State::Failed { tries }, at)) if *tries < TRIES && *at + AGAIN_AFTER > now => {
                     return Some(*at + AGAIN_AFTER);
                 }
@@ -119,7 +121,7 @@ impl Renewals {
             known.lock().expect("no code panics while it holds the answers").insert(task.id.clone(), (state, now));
             shared.signals.due.notify_one();
         });
-        Some(now + TIMEOUT * 2)
+        Some(now + LOOK_EVERY)
     }
 }
 

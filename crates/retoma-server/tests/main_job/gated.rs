@@ -1,6 +1,7 @@
 //! A store with a gate before every start: what a test hands over is committed between the check and the start, the worst
 //! moment there is. Everything else is the real store's.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -24,16 +25,31 @@ pub(crate) type Worst = Box<dyn FnMut(&[Start]) -> Vec<Intake> + Send>;
 pub(crate) struct GatedStore {
     inner: SqliteStore,
     worst: Arc<Mutex<Option<Worst>>>,
+    journal: Arc<Mutex<Journal>>,
+}
+
+/// What was decided, on what, in the order of the commits.
+#[derive(Default)]
+pub(crate) struct Journal {
+    /// Views as they were loaded, the last one of each contact and version.
+    seen: HashMap<(ContactId, u64), ContactView>,
+    /// Accepted decisions about contacts, each with the view that it was taken on.
+    pub(crate) decided: Vec<(ContactView, DecisionCommit)>,
 }
 
 impl GatedStore {
     pub(crate) fn new(inner: SqliteStore) -> Self {
-        Self { inner, worst: Arc::default() }
+        Self { inner, worst: Arc::default(), journal: Arc::default() }
     }
 
     /// Closes the real store.
     pub(crate) async fn close(self) {
         self.inner.close().await;
+    }
+
+    /// What was decided so far.
+    pub(crate) fn journal(&self) -> Vec<(ContactView, DecisionCommit)> {
+        self.journal.lock().unwrap().decided.clone()
     }
 
     /// From now on, commits what `worst` says before each batch of starts.
@@ -64,11 +80,25 @@ impl Store for GatedStore {
         tenant_contacts: Vec<(Tenant, ContactId)>,
         now: Timestamp,
     ) -> Result<Vec<ContactView>> {
-        self.inner.load_contacts(tenant_contacts, now).await
+        let views = self.inner.load_contacts(tenant_contacts, now).await?;
+        let mut journal = self.journal.lock().unwrap();
+        for view in &views {
+            journal.seen.insert((view.contact.id, view.contact.version), view.clone());
+        }
+        Ok(views)
     }
 
     async fn commit_decisions(&self, owner: Owner, batch: Vec<DecisionCommit>) -> Result<Vec<Committed>> {
-        self.inner.commit_decisions(owner, batch).await
+        let answers = self.inner.commit_decisions(owner, batch.clone()).await?;
+        let journal = &mut *self.journal.lock().unwrap();
+        for (commit, answer) in batch.into_iter().zip(&answers) {
+            let contact = commit.decision.contact.as_ref().map(|contact| contact.id);
+            let view = contact.and_then(|id| journal.seen.get(&(id, commit.expected_version)));
+            if let (Some(view), Committed::Done { .. }) = (view, answer) {
+                journal.decided.push((view.clone(), commit));
+            }
+        }
+        Ok(answers)
     }
 
     async fn park_event(&self, event: EventId, error: String, now: Timestamp) -> Result<()> {

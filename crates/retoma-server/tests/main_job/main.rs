@@ -9,6 +9,7 @@ mod gated;
 mod interleavings;
 mod people;
 mod recovery;
+mod replay;
 mod rows;
 mod tools;
 mod world;

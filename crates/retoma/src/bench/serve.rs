@@ -144,6 +144,7 @@ fn setup(args: &ServeArgs, listen: SocketAddr) -> anyhow::Result<Setup> {
         default_channel,
         outbound_allow: vec![args.sink.to_string()],
         gate: retoma_server::gate::GateScopes::new(),
+        outbound_ca: Vec::new(),
         retry: RetryPolicy::recovery(),
         reconcile_for: Duration::from_secs(60),
     })

@@ -332,6 +332,8 @@ fn what_is_wrong_is_named_with_code_line_and_fix() {
         ("[channels.y]\nprovider = \"http\"\nurl = \"https://x\"\nsecret = { file = \"token\" }\non_ambiguous = \"resend\"".into(), "unknown_word", 5, "resend_once"),
         ("[channels.y]\nprovider = \"http\"\nurl = \"https://x\"\nsecret = { file = \"token\" }\ntimeout = \"long\"".into(), "bad_duration", 5, "45s"),
         ("[channels.y]\nprovider = \"http\"\nurl = \"https://x\"\nsecret = { file = \"token\" }\nconcurrency = 0".into(), "bad_value", 5, "number"),
+        ("[outbound]\nca = \"nowhere.pem\"".into(), "bad_certificate", 2, "PEM"),
+        ("[outbound]\nca = [\"token\"]".into(), "bad_certificate", 2, "PEM"),
         ("[retry.recovery]\nfactor = 0.5".into(), "bad_value", 2, ""),
         ("[retry.recovery]\nbase = \"2h\"".into(), "bad_value", 1, "base"),
         ("[retry]\nrecovry = {}".into(), "unknown_key", 2, "recovery"),
