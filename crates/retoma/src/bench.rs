@@ -10,6 +10,7 @@
 mod child;
 mod effects;
 mod figures;
+mod gate;
 mod judge;
 mod load;
 mod null;
@@ -54,7 +55,7 @@ pub(crate) enum Kind {
     Timers,
     /// A hundred destinations, one of which takes every request and never answers: what it costs the others.
     Tarpit,
-    /// Gate keys are claimed and completed (not available in this version).
+    /// Keys are claimed and completed at the gate, over two requests each.
     Gate,
 }
 
@@ -126,9 +127,6 @@ impl Mode {
 /// Measures and prints. Fails if anything was lost or doubled.
 pub(crate) async fn run(args: &BenchArgs, json: bool) -> anyhow::Result<u8> {
     let kind = args.kind;
-    if kind == Kind::Gate {
-        return Err(fail::usage("bench gate is not available in this version; the others are"));
-    }
     let first = args.preload.next_multiple_of(PHONES);
     if first >= SALES_MAX {
         return Err(fail::usage(format!("--preload: at most {}, so that every buyer has a phone", SALES_MAX - PHONES)));
@@ -151,7 +149,9 @@ pub(crate) async fn run(args: &BenchArgs, json: bool) -> anyhow::Result<u8> {
     }
     // Both ends drop what they hold: children are killed, files removed.
     let figures = tokio::select! {
-        figures = bench.measure(args) => figures?,
+        figures = async {
+            if kind == Kind::Gate { gate::measure(&bench, args).await } else { bench.measure(args).await }
+        } => figures?,
         () = interrupted() => bail!("interrupted; nothing was measured"),
     };
     output::line(&if json { figures.json()? } else { figures.table() });

@@ -156,12 +156,13 @@ impl Figures {
         if *bench == "timers" {
             return self.lateness();
         }
-        let repeats = if *bench == "intake" { ", 5 % exact repetitions" } else { "" };
+        let repeats = if matches!(*bench, "intake" | "gate") { ", 5 % exact repetitions" } else { "" };
+        let what = if *bench == "gate" { "keys" } else { "events" };
         let rounds = self.real.0.len();
         let _ = writeln!(out, "{bench}: sqlite, WAL, synchronous=FULL, {disk}");
         let _ = writeln!(
             out,
-            "{connections} connections, bodies of {payload_bytes} bytes{repeats}, {preloaded} events stored before, \
+            "{connections} connections, bodies of {payload_bytes} bytes{repeats}, {preloaded} {what} stored before, \
              median of {rounds} x {seconds} s\n"
         );
         let _ = writeln!(

@@ -101,7 +101,10 @@ pub(super) async fn run(load: Load, server: &Server, clock: Arc<dyn Clock>) -> a
 }
 
 /// Lets time pass in which no connection may end.
-async fn undisturbed(connections: &mut JoinSet<anyhow::Result<Seen>>, time: Duration) -> anyhow::Result<()> {
+pub(super) async fn undisturbed<T: Send + 'static>(
+    connections: &mut JoinSet<anyhow::Result<T>>,
+    time: Duration,
+) -> anyhow::Result<()> {
     tokio::select! {
         () = sleep(time) => Ok(()),
         ended = connections.join_next() => match ended {

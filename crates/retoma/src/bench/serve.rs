@@ -13,7 +13,7 @@ use retoma_engine::address_guard::AddressGuard;
 use retoma_engine::{Clock, FastClock, HttpTransport, SystemClock};
 use retoma_providers::inbound::Secret;
 use retoma_providers::outbound::{Channel, ChannelKind};
-use retoma_server::Limits;
+use retoma_server::{Limits, LocalKey};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -23,6 +23,7 @@ use crate::wiring::{self, Loops, Running};
 use crate::{fail, output};
 
 use super::effects::{CHANNEL, vendas};
+use super::gate;
 use super::null::{self, Behind};
 use super::queue::channel_name;
 use super::rows::source;
@@ -58,19 +59,24 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<u8> {
     let address = listener.local_addr()?;
     // Intake alone decides and sends nothing, like `serve --role intake`; the null servers have loops of their own.
     let real = args.mode == Mode::Real;
-    let loops = Loops { decide: real && args.kind == Kind::Pipeline, deliver: real && args.kind != Kind::Intake };
+    let loops = Loops {
+        decide: real && args.kind == Kind::Pipeline,
+        deliver: real && !matches!(args.kind, Kind::Intake | Kind::Gate),
+    };
     let clock: Arc<dyn Clock> = match args.shows {
         Some(shows) => Arc::new(FastClock::new(shows, 1.0)),
         None => Arc::new(SystemClock::new()),
     };
+    let key = (args.kind == Kind::Gate).then(|| LocalKey(gate::KEY.to_owned()));
     let mut running =
-        wiring::start_at(wiring::open(&args.db)?, setup(&args, address)?, loops, None, None, clock).await?;
+        wiring::start_at(wiring::open(&args.db)?, setup(&args, address)?, loops, key, None, clock).await?;
     let (router, behind) = match (args.mode, args.kind) {
         (Mode::Real, _) => (retoma_server::router(running.state.clone()), Behind::default()),
         (Mode::Null, Kind::Deliver | Kind::Timers) => {
             let behind = null::deliver(&running.engine, &url(args.sink), transport(&args, &running), args.connections)?;
             (axum::Router::new(), behind)
         }
+        (Mode::Null, Kind::Gate) => (gate::null(&running.engine), Behind::default()),
         (Mode::Null, _) => null_router(&args, &running)?,
     };
     output::line(&format!("http://{address}"));

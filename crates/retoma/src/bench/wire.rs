@@ -19,6 +19,8 @@ pub(super) struct Wire {
     head: Vec<u8>,
     sent: Vec<u8>,
     read: Vec<u8>,
+    /// Where the body of the last answer begins.
+    body: usize,
 }
 
 impl Wire {
@@ -33,7 +35,7 @@ impl Wire {
             head.extend_from_slice(value.as_bytes());
             head.extend_from_slice(b"\r\n");
         }
-        Ok(Self { stream, head, sent: Vec::new(), read: Vec::with_capacity(ANSWER_BYTES) })
+        Ok(Self { stream, head, sent: Vec::new(), read: Vec::with_capacity(ANSWER_BYTES), body: 0 })
     }
 
     /// Sends one request, and waits for the whole answer.
@@ -47,15 +49,21 @@ impl Wire {
         self.read.clear();
         loop {
             ensure!(self.stream.read_buf(&mut self.read).await? > 0, "the server closed a connection");
-            if let Some(status) = whole_answer(&self.read)? {
+            if let Some((status, body)) = whole_answer(&self.read)? {
+                self.body = body;
                 return Ok(status);
             }
         }
     }
+
+    /// The body of the last answer.
+    pub(super) fn body(&self) -> &[u8] {
+        &self.read[self.body..]
+    }
 }
 
-/// The status of an answer that is there in full; `None` while more must come.
-fn whole_answer(bytes: &[u8]) -> anyhow::Result<Option<StatusCode>> {
+/// The status of an answer that is there in full, and where its body begins; `None` while more must come.
+fn whole_answer(bytes: &[u8]) -> anyhow::Result<Option<(StatusCode, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut answer = httparse::Response::new(&mut headers);
     let httparse::Status::Complete(head) = answer.parse(bytes)? else { return Ok(None) };
@@ -65,7 +73,7 @@ fn whole_answer(bytes: &[u8]) -> anyhow::Result<Option<StatusCode>> {
     if bytes.len() < head + length {
         return Ok(None);
     }
-    Ok(Some(StatusCode::from_u16(answer.code.context("an answer without a status")?)?))
+    Ok(Some((StatusCode::from_u16(answer.code.context("an answer without a status")?)?, head)))
 }
 
 #[cfg(test)]
@@ -78,7 +86,7 @@ mod tests {
         for cut in 0..answer.len() {
             assert_eq!(whole_answer(&answer[..cut]).unwrap(), None, "{cut} bytes");
         }
-        assert_eq!(whole_answer(answer).unwrap(), Some(StatusCode::ACCEPTED));
+        assert_eq!(whole_answer(answer).unwrap(), Some((StatusCode::ACCEPTED, answer.len() - 4)));
     }
 
     #[test]
