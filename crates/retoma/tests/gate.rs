@@ -140,3 +140,24 @@ fn a_person_decides_about_who_fell_silent() {
     assert!(held.contains("empty") && held.contains("key:n8n"), "{held}");
     drop(server);
 }
+
+/// The lines of the guide, in their order, with the status that stands behind each.
+#[test]
+fn the_guide_says_what_happens() {
+    let gateway = Gateway::new();
+    let server = gateway.serve();
+    let guide = include_str!("../../../docs/guia/porta.md");
+    let (mut token, mut lines) = (String::new(), 0);
+    for line in guide.lines().filter_map(|line| line.trim().strip_prefix("curl -X POST \"$RETOMA/v1/gate/")) {
+        let (call, rest) = line.split_once('"').unwrap();
+        let (body, status) = rest.split_once("-d '").unwrap().1.split_once("'   # ").unwrap();
+        let answer = gateway.post(call, &body.replace("'$TOKEN'", &token));
+        assert_eq!(answer.status.to_string(), status, "{line}: {}", answer.text());
+        if let Some(given) = answer.json()["token"].as_str() {
+            given.clone_into(&mut token);
+        }
+        lines += 1;
+    }
+    assert_eq!(lines, 6, "the guide's lines were found");
+    drop(server);
+}

@@ -392,3 +392,27 @@ async fn what_is_too_large_or_misspelt_is_refused_but_the_fact_that_it_was_done(
     }
     assert_eq!(house.get("/v1/gate/cobranca/k").await.status.as_u16(), 404, "none of them claimed anything");
 }
+
+// A1 holds for the gate, too: nothing is answered that is not on disk.
+#[tokio::test]
+async fn a_full_disk_gives_nobody_the_turn() {
+    let house = House::new().await;
+    token(&house, "cobranca", "k0").await;
+    house.faults.limit_pages(1);
+    let claims: Vec<Value> =
+        (0..40).map(|n| json!({ "key": format!("k{n}"), "metadata": { "pad": "x".repeat(7_000) } })).collect();
+    let mut refused = Vec::new();
+    for claim in &claims[1..] {
+        let answer = house.post(CLAIM, claim).await;
+        if answer.status.as_u16() == 503 {
+            assert!(answer.headers.contains_key("retry-after") && answer.body.get("token").is_none());
+            refused.push(claim);
+        }
+    }
+    assert!(!refused.is_empty(), "the disk was full");
+    house.faults.limit_pages(1 << 20);
+    for claim in refused {
+        let answer = house.post(CLAIM, claim).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["attempt"]), (201, &json!(1)), "{}", answer.body);
+    }
+}
