@@ -164,23 +164,33 @@ pub(crate) async fn metrics<S: Store>(State(state): State<AppState<S>>) -> Respo
         text.push_str(&format!("retoma_intake_total{{source=\"{source}\",outcome=\"{word}\"}} {count}\n"));
     }
     match gate::all_scopes(&state).await {
-        Ok(scopes) => text.push_str(&gate_metrics(&scopes)),
+        Ok(scopes) => text.push_str(&gate_metrics(scopes)),
         Err(problem) => return problem.into_response(),
     }
     ([(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"))], text).into_response()
 }
 
-/// What happened at the gate (B7). Scopes come from callers: beyond so many, only the first are told.
-fn gate_metrics(scopes: &[GateScope]) -> String {
+/// What happened at the gate (B7). Scopes come from callers: those that look like keys, and those beyond so many, are told
+/// together, since a label must not grow without end and must not name anybody.
+fn gate_metrics(scopes: Vec<GateScope>) -> String {
+    let (mut told, others): (Vec<GateScope>, Vec<GateScope>) =
+        scopes.into_iter().partition(|scope| !gate::looks_like_a_key(&scope.scope));
+    let others = told.split_off(told.len().min(GATE_SCOPES_MAX)).into_iter().chain(others);
+    let mut other = GateScope { scope: "(other)".to_owned(), ..GateScope::default() };
+    for (outcome, count) in others.flat_map(|scope| scope.counts) {
+        *other.counts.entry(outcome).or_default() += count;
+    }
+    if !other.counts.is_empty() {
+        told.push(other);
+    }
     let mut text = "# TYPE retoma_gate_total counter\n".to_owned();
-    let told = &scopes[..scopes.len().min(GATE_SCOPES_MAX)];
-    for scope in told {
+    for scope in &told {
         for (outcome, count) in &scope.counts {
             text.push_str(&format!("retoma_gate_total{{scope=\"{}\",outcome=\"{outcome}\"}} {count}\n", scope.scope));
         }
     }
     text.push_str("# TYPE retoma_gate_duplicates_total counter\n");
-    for scope in told {
+    for scope in &told {
         let count = scope.duplicates();
         text.push_str(&format!("retoma_gate_duplicates_total{{scope=\"{}\"}} {count}\n", scope.scope));
     }
@@ -210,5 +220,18 @@ mod tests {
     #[test]
     fn the_page_fetches_nothing_from_elsewhere() {
         assert!(!PAGE.contains("http://") && !PAGE.contains("https://") && !PAGE.contains("src="));
+    }
+
+    #[test]
+    fn scopes_that_look_like_keys_are_told_together() {
+        let scope =
+            |name: &str, done: u64| GateScope { scope: name.to_owned(), counts: [("done".to_owned(), done)].into() };
+        let text = gate_metrics(vec![scope("cobranca", 1), scope("aviso-5541999990001", 2), scope("41999990002", 3)]);
+        assert!(!text.contains("99999"), "{text}");
+        for line in ["scope=\"cobranca\"} 1", "scope=\"(other)\"} 5"] {
+            assert!(text.contains(&format!("retoma_gate_duplicates_total{{{line}\n")), "{text}");
+        }
+        let many = (0..300).map(|n| scope(&format!("s{n:03}"), 1)).collect();
+        assert!(gate_metrics(many).contains("retoma_gate_duplicates_total{scope=\"(other)\"} 100\n"));
     }
 }
