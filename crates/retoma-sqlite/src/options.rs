@@ -46,7 +46,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            writer_cache_kib: 16 * 1024,
+            writer_cache_kib: 12 * 1024,
             reader_cache_kib: 4 * 1024,
             busy_timeout: Duration::from_secs(5),
             queue_max: 4096,

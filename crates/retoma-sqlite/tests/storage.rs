@@ -150,7 +150,7 @@ fn settings_are_what_the_promises_rest_on() {
         ("journal_size_limit", "134217728"),
         ("foreign_keys", "0"),
         ("temp_store", "2"),
-        ("cache_size", "-16384"),
+        ("cache_size", "-12288"),
         ("query_only", "0"),
     ] {
         assert_eq!(setting(&database, name), expected, "{name}");
