@@ -359,6 +359,9 @@ async fn repetitions_are_a_metric_of_their_scope() {
     let keys = house.get("/v1/gate/cobranca?status=done").await.body;
     assert_eq!((&keys["items"][0]["key"], &keys["items"][0]["result"]), (&json!("k1"), &json!("(masked)")));
     assert_eq!(house.get("/v1/gate/cobranca?status=nada").await.status.as_u16(), 400);
+    let everywhere = house.get("/v1/gate?status=locked").await.body;
+    assert_eq!(everywhere["items"][0]["scope"], "email", "{everywhere}");
+    assert_eq!(house.get("/v1/gate?status=held").await.body["items"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -320,12 +320,12 @@ pub(crate) enum Dead {
 
 #[derive(Subcommand)]
 pub(crate) enum Gate {
-    /// List scopes with what happened in each; or the keys of one scope, newest first.
+    /// List scopes with what happened in each; or the keys of one scope, or in one status, newest first.
     List {
         /// The scope.
         scope: Option<String>,
         /// locked, uncertain (a person decides), done, failed, or held (claims that came without a key).
-        #[arg(long, requires = "scope")]
+        #[arg(long)]
         status: Option<String>,
         #[command(flatten)]
         page: PageArgs,

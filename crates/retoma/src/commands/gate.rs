@@ -11,14 +11,15 @@ use super::{Session, shown};
 
 pub(crate) async fn run(session: &Session, command: Gate) -> anyhow::Result<u8> {
     match command {
-        Gate::List { scope: None, .. } => {
+        Gate::List { scope: None, status: None, .. } => {
             let answer = session.client.get("/v1/gate").await?;
             if session.json { output::json(&answer) } else { scopes(&answer) }
         }
-        Gate::List { scope: Some(scope), status, page } => {
+        Gate::List { scope, status, page } => {
             let is_held = status.as_deref() == Some("held");
             let query = query(&[("status", status), ("limit", Some(page.limit.to_string())), ("cursor", page.cursor)]);
-            let answer = session.client.get(&format!("/v1/gate/{}{query}", encoded(&scope))).await?;
+            let scope = scope.map(|scope| format!("/{}", encoded(&scope))).unwrap_or_default();
+            let answer = session.client.get(&format!("/v1/gate{scope}{query}")).await?;
             match (session.json, is_held) {
                 (true, _) => output::json(&answer),
                 (false, true) => held(session, &answer),
@@ -65,6 +66,7 @@ fn keys(session: &Session, answer: &Value) {
     let rows = shown::items(answer).iter().map(|key| {
         vec![
             local(key, "first_seen_at", zone),
+            cell(key, "scope"),
             cell(key, "key"),
             cell(key, "status"),
             cell(key, "attempt"),
@@ -73,7 +75,7 @@ fn keys(session: &Session, answer: &Value) {
             cell(key, "reason"),
         ]
     });
-    let headings = ["first seen", "key", "status", "tries", "stopped", "next claim", "reason"];
+    let headings = ["first seen", "scope", "key", "status", "tries", "stopped", "next claim", "reason"];
     output::table(&headings, &rows.collect::<Vec<_>>(), "no keys");
     shown::more(answer);
 }
@@ -82,12 +84,13 @@ fn held(session: &Session, answer: &Value) {
     let rows = shown::items(answer).iter().map(|held| {
         vec![
             local(held, "at", &session.client.zone),
+            cell(held, "scope"),
             cell(held, "key_is"),
             cell(held, "correlation_id"),
             cell(held, "caller"),
         ]
     });
-    output::table(&["at", "key", "execution", "caller"], &rows.collect::<Vec<_>>(), "every claim had a key");
+    output::table(&["at", "scope", "key", "execution", "caller"], &rows.collect::<Vec<_>>(), "every claim had a key");
     shown::more(answer);
 }
 

@@ -18,8 +18,12 @@ use crate::views;
 
 use super::{Call, NO_KEY};
 
-/// `GET /v1/gate`: every scope that is configured or was used, with what happened in it.
+/// `GET /v1/gate`: every scope that is configured or was used, with what happened in it. With `?status=`, what stands there in
+/// any scope.
 pub(crate) async fn scopes<S: Store>(State(state): State<AppState<S>>, _: Reader, query: Query) -> Answer {
+    if query.text("status").is_some() {
+        return keys(&state, None, &query).await;
+    }
     query.only(&[])?;
     ok(views::list(all_scopes(&state).await?.iter().map(|scope| shown_scope(&state, scope)).collect()))
 }
@@ -63,10 +67,14 @@ pub(crate) async fn list<S: Store>(
     Path(scope): Path<String>,
     query: Query,
 ) -> Answer {
+    keys(&state, Some(scope), &query).await
+}
+
+async fn keys<S: Store>(state: &AppState<S>, scope: Option<String>, query: &Query) -> Answer {
     query.only(&["status", "limit", "cursor"])?;
     let (now, page) = (state.engine.clock().now(), query.page()?);
     if query.text("status") == Some("held") {
-        return held(&state, scope, page).await;
+        return held(state, scope, page).await;
     }
     let status = query.word("status", |word| match word.to_ascii_lowercase().as_str() {
         "locked" => Some(GateStatus::Locked),
@@ -75,10 +83,10 @@ pub(crate) async fn list<S: Store>(
         "failed" => Some(GateStatus::Failed),
         _ => None,
     })?;
-    let policy = state.gate.get(&scope).copied().unwrap_or_default();
-    let filter = GateFilter { scope: Some(scope), status };
+    let filter = GateFilter { scope, status };
     let keys = state.engine.store().list_gate_keys(state.tenant.clone(), filter, page).await?;
     ok(views::page(&keys, |record| {
+        let policy = state.gate.get(&record.scope).copied().unwrap_or_default();
         let mut row = shown_key(record, policy, now);
         if !row["result"].is_null() {
             // Only who asks for one key sees what it left.
@@ -88,8 +96,8 @@ pub(crate) async fn list<S: Store>(
     }))
 }
 
-async fn held<S: Store>(state: &AppState<S>, scope: String, page: Page) -> Answer {
-    let rows = state.engine.store().list_gate_held(state.tenant.clone(), Some(scope), page).await?;
+async fn held<S: Store>(state: &AppState<S>, scope: Option<String>, page: Page) -> Answer {
+    let rows = state.engine.store().list_gate_held(state.tenant.clone(), scope, page).await?;
     ok(views::page(&rows, |held: &GateHeld| {
         json!({
             "id": held.id.to_string(),
