@@ -48,7 +48,8 @@ async fn chores<S: Store>(
     history: bool,
 ) -> Result<(), Error> {
     unsure::sweep(store, shared, flights).await?;
-    let waiting = store.stats(shared.clock.now()).await?.without_content;
+    let stats = store.stats(shared.clock.now()).await?;
+    let waiting = stats.without_content;
     if waiting > *without_content {
         tracing::warn!(
             event = "content_missing",

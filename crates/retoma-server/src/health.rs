@@ -21,6 +21,9 @@ const BEAT_WITHIN: Duration = Duration::from_secs(30);
 /// A task or event that waits for longer than this is late (F2).
 const LATE_AFTER: Duration = Duration::from_secs(900);
 
+/// From here on somebody should make room: a full disk refuses every event (FC-76).
+const DISK_ALMOST_FULL: u8 = 90;
+
 /// `GET /healthz/live`: the process answers.
 pub(crate) async fn live() -> Response {
     Json(json!({ "live": true })).into_response()
@@ -67,6 +70,9 @@ pub(crate) fn figures(stats: &Stats, vanish: &[&str], now: Timestamp, age: impl 
     if due.is_some_and(|age| age > LATE_AFTER) {
         wrong.push("tasks_late");
     }
+    if stats.disk_used_percent.is_some_and(|used| used >= DISK_ALMOST_FULL) {
+        wrong.push("disk_almost_full");
+    }
     if stats.without_content > 0 {
         wrong.push("content_missing");
     }
@@ -91,6 +97,7 @@ pub(crate) fn figures(stats: &Stats, vanish: &[&str], now: Timestamp, age: impl 
         },
         "held_events": stats.events.get("held").copied().unwrap_or(0),
         "quarantined_events": stats.events.get("quarantined").copied().unwrap_or(0),
+        "disk_used_percent": stats.disk_used_percent,
         "messages_without_content": stats.without_content,
         "channels_that_swallow_messages": vanish,
         "heartbeats": beats,
@@ -114,6 +121,8 @@ mod tests {
             (Stats { heartbeats: beat(31), ..Stats::default() }, json!(["silent_loop"])),
             (Stats { oldest_pending_at: Some(ago(901)), ..well.clone() }, json!(["inbox_late"])),
             (Stats { oldest_due_at: Some(ago(901)), ..well.clone() }, json!(["tasks_late"])),
+            (Stats { disk_used_percent: Some(89), ..well.clone() }, json!([])),
+            (Stats { disk_used_percent: Some(90), ..well.clone() }, json!(["disk_almost_full"])),
             (Stats { without_content: 1, ..well.clone() }, json!(["content_missing"])),
             (Stats { oldest_due_at: Some(ago(600)), oldest_pending_at: Some(ago(5)), ..well }, json!([])),
         ];

@@ -1,6 +1,7 @@
 //! Running it: heartbeats, channels, keys, the audit log, counts, a read-only window for SQL.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use retoma_core::ids::Tenant;
@@ -178,7 +179,12 @@ impl Database {
 
     /// Reads counters and the heads of two indexes; counts nothing.
     fn counts(&self, now: Timestamp) -> Result<Stats> {
-        let mut stats = Stats { heartbeats: self.heartbeats()?, bytes: self.bytes()?, ..Stats::default() };
+        let mut stats = Stats {
+            heartbeats: self.heartbeats()?,
+            bytes: self.bytes()?,
+            disk_used_percent: self.disk_used_percent(),
+            ..Stats::default()
+        };
         let mut statement = self.connection.prepare_cached("SELECT name, word, value FROM counter")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -220,6 +226,15 @@ impl Database {
         let size: i64 = self.connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
         let log = std::fs::metadata(crate::checkpoint::log_path(&self.path)).map_or(0, |file| file.len());
         Ok(pages.saturating_mul(size).unsigned_abs() + log)
+    }
+
+    /// As `df` counts: what only root may use is no room.
+    fn disk_used_percent(&self) -> Option<u8> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let disk = rustix::fs::statvfs(folder).ok()?;
+        let used = disk.f_blocks.saturating_sub(disk.f_bfree);
+        let all = used + disk.f_bavail;
+        u8::try_from(used.saturating_mul(100).checked_div(all)?).ok()
     }
 
     /// See [`Store::query_sql`](retoma_store::Store::query_sql). Meant for a reader; refuses what writes anywhere.

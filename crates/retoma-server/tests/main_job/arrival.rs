@@ -182,7 +182,8 @@ async fn a_channel_that_swallows_what_it_accepts_is_told_and_slowed_down() {
     for id in world.column("SELECT provider_message_id FROM task ORDER BY id LIMIT 10").await {
         world.post("zap", &update(&id, "DELIVERY_ACK")).await;
     }
-    assert_eq!(world.get("/healthz/pipeline").await["wrong"], json!([]));
+    let says = |pipeline: &Value, wrong: &str| pipeline["wrong"].as_array().unwrap().contains(&json!(wrong));
+    assert!(!says(&world.get("/healthz/pipeline").await, "messages_vanish"));
     world.pass(25 * HOUR).await;
     let arrivals = channel(&world, 20).await;
     assert_eq!(arrivals, json!({"looked_at": 20, "no_receipt": 10, "receipts_come": true, "vanish": true}));
@@ -196,7 +197,7 @@ async fn a_channel_that_swallows_what_it_accepts_is_told_and_slowed_down() {
 async fn pipeline_says(world: &World, wrong: &str) -> Value {
     for _ in 0..10_000 {
         let pipeline = world.get("/healthz/pipeline").await;
-        if pipeline["wrong"] == json!([wrong]) {
+        if pipeline["wrong"].as_array().unwrap().contains(&json!(wrong)) {
             return pipeline;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;

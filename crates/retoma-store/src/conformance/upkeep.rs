@@ -105,6 +105,7 @@ pub async fn counts_follow_what_happens<S: Store>(store: &S) {
     assert_eq!((stats.oldest_pending_at, stats.oldest_due_at), (Some(at(7)), Some(at(100))));
     assert_eq!(store.stats(at(99)).await.unwrap().oldest_due_at, None);
     assert!(stats.bytes > 0);
+    assert!(stats.disk_used_percent.is_none_or(|used| used <= 100));
 }
 
 /// `db sql` is a window, not a door.

@@ -59,6 +59,8 @@ pub struct Stats {
     pub without_content: u64,
     /// Bytes of the database and its log.
     pub bytes: u64,
+    /// How full the disk under it is, in percent, where that can be known.
+    pub disk_used_percent: Option<u8>,
     /// The last beat of every loop.
     pub heartbeats: Vec<Heartbeat>,
 }
