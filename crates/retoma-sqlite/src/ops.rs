@@ -230,7 +230,8 @@ impl Database {
 
     /// As `df` counts: what only root may use is no room.
     fn disk_used_percent(&self) -> Option<u8> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder =
+            self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         let disk = rustix::fs::statvfs(folder).ok()?;
         let used = disk.f_blocks.saturating_sub(disk.f_bfree);
         let all = used + disk.f_bavail;
